@@ -1,0 +1,82 @@
+# What people run. What is made lands in .venv, .venv-wheel, dist and out; `make clean` takes it away.
+#   make run     the main job: NestPipe against four other ways to train, at three cluster sizes
+#   make test    every gate: lint, types, rooms, then all tests against the built wheel
+#   make lint    the gates that need no test run          make format   lay out the code
+#   make bench   the benchmarks (in the checkout)         make clean / make distclean
+# PYTHON=python3.12 picks an interpreter; PYTEST_ARGS="-x -k sharding" narrows a test run.
+
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.NOTPARALLEL:
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := test
+.PHONY: run test lint format bench wheel clean distclean
+
+VENV := .venv
+WHEEL_VENV := .venv-wheel
+BIN := $(VENV)/bin
+CANDIDATES := $(or $(PYTHON),python3.11 python3 python3.14 python3.13 python3.12 python)
+PYTEST_ARGS ?= -q -n 2 --dist loadscope
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
+
+run: $(VENV)/.core
+	$(BIN)/recscale compare scenarios/nestpipe/npu.yaml \
+	  --policies serialized,stale_prefetch,dual_buffer,frozen_window,nestpipe \
+	  --workers 128,512,1536 --plot out/nestpipe
+
+# The tests see the installed wheel and never the checkout: safe path keeps the working directory off
+# sys.path, and tests/conftest.py stops the run when the packages come from anywhere else.
+test: lint wheel
+	RECSCALE_TEST_WHEEL=1 PYTHONSAFEPATH=1 PATH="$(CURDIR)/$(WHEEL_VENV)/bin:$$PATH" \
+	  $(WHEEL_VENV)/bin/python -m pytest $(PYTEST_ARGS)
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check . || { echo 'run "make format"' >&2; exit 1; }
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix --quiet . || true
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.dev
+	$(BIN)/python -m pytest -q tests/benchmarks
+
+# A venv of its own for the wheel: the product is installed there, and the libraries are lent by .venv
+# through a .pth line. Such a line adds one folder and follows none of the .pth files in it, so the
+# editable install of .venv, and with it the checkout, stays out of reach.
+wheel: $(VENV)/.dev
+	rm -rf dist $(WHEEL_VENV)
+	$(BIN)/python -m build --wheel --no-isolation --outdir dist .
+	$(BIN)/python -m venv --without-pip $(WHEEL_VENV)
+	$(PIP) --python $(WHEEL_VENV)/bin/python install --no-deps dist/*.whl
+	site='import sysconfig; print(sysconfig.get_path("purelib"))'; \
+	  $(BIN)/python -c "$$site" > "$$($(WHEEL_VENV)/bin/python -c "$$site")/libraries.pth"
+
+$(VENV)/.made:
+	@for candidate in $(CANDIDATES); do \
+	  "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || continue; \
+	  "$$candidate" -c 'import ensurepip, venv' 2>/dev/null || { \
+	    version=$$("$$candidate" -c 'import sys; print("%d.%d" % sys.version_info[:2])'); \
+	    echo "recscale: $$candidate cannot make virtual environments;" \
+	      "on Debian and Ubuntu: apt install python$$version-venv" >&2; exit 1; }; \
+	  "$$candidate" -m venv $(VENV); touch $@; exit 0; \
+	done; \
+	echo "recscale needs Python 3.11 or newer, and none of these is: $(CANDIDATES);" \
+	  "name one with make PYTHON=..." >&2; exit 1
+
+$(VENV)/.core: $(VENV)/.made pyproject.toml
+	$(PIP) install --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.core
+	$(PIP) install --editable '.[dev,fast]'
+	@touch $@
+
+clean:
+	rm -rf dist out $(WHEEL_VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -not -path './.venv/*' -prune -exec rm -rf {} +
+
+distclean: clean
+	rm -rf $(VENV)

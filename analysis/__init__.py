@@ -1,0 +1,1 @@
+"""What people do with the simulator: comparisons, figures, and the command line."""

@@ -1,0 +1,143 @@
+"""How fast work is done on a cluster: seconds from amounts, one function per kind of work."""
+
+from dataclasses import dataclass
+from functools import singledispatchmethod
+from typing import Protocol
+
+import numpy as np
+
+from simulator.costs.collectives import Network
+from simulator.errors import InputError
+from simulator.hardware import Accelerator, Cluster
+from simulator.quantities import (
+    AllReduceWork,
+    AllToAllWork,
+    Amount,
+    CopyWork,
+    CpuWork,
+    DenseWork,
+    HoldWork,
+    InTurn,
+    RowWork,
+    Together,
+    Work,
+)
+
+
+class DenseSpeed(Protocol):
+    """How fast an accelerator does dense work."""
+
+    def seconds(self, work: DenseWork, accelerator: Accelerator) -> Amount:
+        """Return the time of `work` on `accelerator`, seconds."""
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """Matrix products at their measured share of the peak, then element-wise passes, then launches.
+
+    They are added: a product does not overlap the element-wise kernel that needs its result.
+    """
+
+    def seconds(self, work: DenseWork, accelerator: Accelerator) -> Amount:
+        """Return flops / achieved rate + bytes / achieved bandwidth + launches."""
+        products = _over(work.flops, accelerator.peak(work.precision) * accelerator.matrix_efficiency)
+        return products + _passes(work, accelerator) + work.kernels * accelerator.launch_time
+
+
+@dataclass(frozen=True)
+class Utilization:
+    """A measured share of the peak for the whole model: it contains passes, launches and idle gaps.
+
+    `share` is executed flops (recomputation included) over peak flops. Work without flops, such as
+    an optimizer's passes, is timed by its memory traffic.
+    """
+
+    share: float
+
+    def seconds(self, work: DenseWork, accelerator: Accelerator) -> Amount:
+        """Return flops / (peak * share), or the time of the passes when there are no flops."""
+        if not np.any(work.flops):
+            return _passes(work, accelerator) + work.kernels * accelerator.launch_time
+        return _over(work.flops, accelerator.peak(work.precision) * self.share)
+
+
+def _passes(work: DenseWork, accelerator: Accelerator) -> Amount:
+    return _over(work.memory_bytes, accelerator.hbm_bandwidth * accelerator.memory_efficiency)
+
+
+def _over(amount: Amount, rate: float) -> Amount:
+    return amount / rate
+
+
+@dataclass(frozen=True)
+class CostModel:
+    """Seconds of any work on one rank of `cluster`; `dense` says how fast dense work goes."""
+
+    cluster: Cluster
+    dense: DenseSpeed = Roofline()
+
+    @property
+    def network(self) -> Network:
+        """What collectives over all ranks cost."""
+        return Network(self.cluster)
+
+    @singledispatchmethod
+    def seconds(self, work: Work) -> Amount:
+        """Return the time of `work` on each rank when nothing is shared: a float, or one per rank."""
+        raise InputError(f"no cost is known for {type(work).__name__}")
+
+    @seconds.register
+    def _dense(self, work: DenseWork) -> Amount:
+        return self.dense.seconds(work, self.cluster.accelerator)
+
+    @seconds.register
+    def _cpu(self, work: CpuWork) -> Amount:
+        """Cores and DRAM are this rank's even share of its host."""
+        traffic = _over(work.memory_bytes, self.cluster.dram_bandwidth_per_rank)
+        return np.maximum(work.core_seconds / self.cluster.cores_per_rank, traffic)
+
+    @seconds.register
+    def _rows(self, work: RowWork) -> Amount:
+        """Random rows reach a measured share of the tier's bandwidth."""
+        moved = work.rows * work.row_bytes * work.passes
+        return _over(moved, self._row_rate(work.tier))
+
+    def _row_rate(self, tier: str) -> float:
+        accelerator = self.cluster.accelerator
+        rates = {
+            "hbm": accelerator.hbm_bandwidth * accelerator.gather_efficiency,
+            "dram": self.cluster.dram_bandwidth_per_rank * self.cluster.host.dram_efficiency,
+        }
+        return rates[tier]
+
+    @seconds.register
+    def _copy(self, work: CopyWork) -> Amount:
+        """A copy within device memory reads and writes every byte."""
+        accelerator = self.cluster.accelerator
+        if work.path == "device":
+            return _over(2 * work.bytes, accelerator.hbm_bandwidth * accelerator.memory_efficiency)
+        return _over(work.bytes, accelerator.host_link_bandwidth)
+
+    @seconds.register
+    def _all_to_all(self, work: AllToAllWork) -> Amount:
+        received = work.bytes if work.received_bytes is None else work.received_bytes
+        return self.network.all_to_all(work.bytes, received)
+
+    @seconds.register
+    def _all_reduce(self, work: AllReduceWork) -> Amount:
+        return self.network.all_reduce(work.bytes)
+
+    @seconds.register
+    def _hold(self, work: HoldWork) -> Amount:
+        return work.seconds
+
+    @seconds.register
+    def _in_turn(self, work: InTurn) -> Amount:
+        return sum((self.seconds(part) for part in work.parts), start=0.0)
+
+    @seconds.register
+    def _together(self, work: Together) -> Amount:
+        longest: Amount = 0.0
+        for part in work.parts:
+            longest = np.maximum(longest, self.seconds(part))
+        return longest

@@ -1,0 +1,116 @@
+"""A cohort: ranks that move together, as a data-flow machine over the instances of a marked graph."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from simulator.pipeline import MarkedGraph
+from simulator.quantities import IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The graph in flat form. Instance (node, cycle) has the index cycle * nodes + node.
+
+    `waits[instance]` counts the inputs that lie within the run; `feeds[node]` lists
+    (lag, offset of the target instance) pairs; `meets[node]` marks collectives.
+    """
+
+    nodes: int
+    cycles: int
+    waits: list[int]
+    feeds: list[list[tuple[int, int]]]
+    meets: list[bool]
+
+    @classmethod
+    def of(cls, graph: MarkedGraph, cycles: int) -> "Plan":
+        """Flatten `graph` for a run of `cycles` cycles."""
+        count = len(graph.nodes)
+        waits = np.zeros((cycles, count), dtype=np.int64)
+        for edge in graph.edges:
+            waits[max(0, edge.lag) : cycles + min(0, edge.lag), edge.target] += 1
+        feeds = [[(e.lag, e.lag * count + e.target - e.source) for e in out] for out in graph.outgoing]
+        meets = [node.stage.work.rendezvous for node in graph.nodes]
+        return cls(count, cycles, waits.ravel().tolist(), feeds, meets)
+
+
+class Cohort:
+    """The state of one cohort: which instances still wait for how many inputs, and since when.
+
+    `book(cohort, instance, ready)` is called when a collective has all its local inputs.
+    """
+
+    def __init__(self, plan: Plan, duration_ns: IntArray, book: Callable[["Cohort", int, Any], None]) -> None:
+        """Prepare a cohort of `duration_ns.shape[2]` columns; nothing has run yet."""
+        self.plan = plan
+        self.width = duration_ns.shape[2]
+        self._book = book
+        self._waits = list(plan.waits)
+        self._duration = _by_instance(duration_ns)
+        self._latest: Callable[[Any, Any], Any] = max if self.width == 1 else np.maximum
+        self._ready: list[Any] = [0 if self.width == 1 else np.zeros(self.width, dtype=np.int64)] * len(
+            self._waits
+        )
+        self._end: list[Any] = [None] * len(self._waits)
+
+    def duration(self, instance: int) -> Any:
+        """Return how long `instance` takes, ns (an int, or one per column)."""
+        return self._duration[instance]
+
+    def begin(self) -> None:
+        """Start every instance that waits for nothing."""
+        for instance, waits in enumerate(self.plan.waits):
+            if waits == 0:
+                self._start(instance)
+
+    def complete(self, instance: int, end: Any) -> None:
+        """Record that `instance` ends at `end`, and all that follows from it without an event."""
+        self._end[instance] = end
+        done = [instance]
+        while done:
+            self._feed(done.pop(), done)
+
+    def _start(self, instance: int) -> None:
+        if self.plan.meets[instance % self.plan.nodes]:
+            self._book(self, instance, self._ready[instance])
+        else:
+            self.complete(instance, self._ready[instance] + self._duration[instance])
+
+    def _feed(self, instance: int, done: list[int]) -> None:
+        """Hand the completion time of `instance` to its successors; start those that have all."""
+        plan, waits, ready, latest = self.plan, self._waits, self._ready, self._latest
+        cycle, node = divmod(instance, plan.nodes)
+        end = self._end[instance]
+        for lag, offset in plan.feeds[node]:
+            if not 0 <= cycle + lag < plan.cycles:
+                continue
+            target = instance + offset
+            ready[target] = latest(ready[target], end)
+            waits[target] -= 1
+            if waits[target] == 0:
+                self._follow(target, done)
+
+    def _follow(self, instance: int, done: list[int]) -> None:
+        if self.plan.meets[instance % self.plan.nodes]:
+            self._book(self, instance, self._ready[instance])
+        else:
+            self._end[instance] = self._ready[instance] + self._duration[instance]
+            done.append(instance)
+
+    def check_complete(self) -> None:
+        """Raise AssertionError when some instance never ran: the graph was live, so all must have."""
+        if any(self._waits):
+            raise AssertionError("the simulation ended with stages that never ran")
+
+    def times(self) -> IntArray:
+        """Return completion times, ns, shape (nodes, cycles, columns)."""
+        flat = np.asarray(self._end, dtype=np.int64).reshape(self.plan.cycles, self.plan.nodes, self.width)
+        return flat.transpose(1, 0, 2)
+
+
+def _by_instance(duration_ns: IntArray) -> list[Any]:
+    """Return durations in instance order: plain ints for one column, vectors for more."""
+    ordered = duration_ns.transpose(1, 0, 2).reshape(-1, duration_ns.shape[2])
+    return ordered[:, 0].tolist() if duration_ns.shape[2] == 1 else list(ordered)

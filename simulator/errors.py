@@ -1,0 +1,55 @@
+"""The errors that people see: one line, a place, what is allowed, an exit code.
+
+Anything a user can cause is a `RecscaleError`; the command line prints `str(error)` and leaves
+with `error.exit_code`. Errors are raised here and below, and printed only by the command line.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+
+@dataclass(frozen=True)
+class Where:
+    """A place in the input: file, line (from 1) and dotted path; any of them may be unknown."""
+
+    file: str | None = None
+    line: int | None = None
+    path: str | None = None
+
+    def __str__(self) -> str:
+        """Return `file:line: path`, leaving out what is unknown."""
+        spot = ":".join(str(part) for part in (self.file, self.line) if part is not None)
+        return ": ".join(part for part in (spot, self.path) if part)
+
+
+class RecscaleError(Exception):
+    """The base of every error meant for the user. `exit_code` is what the command returns."""
+
+    exit_code = 2
+
+    def __init__(self, problem: str, where: Where | None = None) -> None:
+        """Keep `problem` (one sentence, no newline) and the place it was found in."""
+        self.problem = problem
+        self.where = where or Where()
+        place = str(self.where)
+        super().__init__(f"{place}: {problem}" if place else problem)
+
+
+class InputError(RecscaleError):
+    """The input is wrong: a bad file, an unknown name, an impossible value (exit code 2)."""
+
+
+class InfeasibleError(RecscaleError):
+    """The input is well formed and the answer is no: it cannot fit, it deadlocks (exit code 1)."""
+
+    exit_code = 1
+
+
+def did_you_mean(name: str, allowed: Iterable[str]) -> str:
+    """Return ` (did you mean "x"?)` for the nearest allowed name, or the allowed names, or ``."""
+    options = sorted(allowed)
+    near = get_close_matches(name, options, n=1, cutoff=0.6)
+    if near:
+        return f' (did you mean "{near[0]}"?)'
+    return f" (allowed: {', '.join(options)})" if options else ""

@@ -1,0 +1,8 @@
+"""How fast things could be done: accelerators, hosts, links, fabrics, clusters, and a sourced catalog."""
+
+from simulator.hardware.cluster import Cluster, Machine
+from simulator.hardware.fabric import Fabric, Link, TwoLevel
+from simulator.hardware.parts import Accelerator, Host, Nic
+from simulator.hardware.torus import Torus
+
+__all__ = ["Accelerator", "Cluster", "Fabric", "Host", "Link", "Machine", "Nic", "Torus", "TwoLevel"]

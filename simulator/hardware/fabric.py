@@ -1,0 +1,115 @@
+"""Fabrics: how accelerators reach each other. Each kind is a class; `Fabric` is what they share.
+
+Bandwidths are bytes/s per accelerator and direction. A latency is the fixed time, in seconds, of the
+smallest exchange on that level as software sees it; how it grows with the number of ranks is the
+business of the cost model.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from simulator.errors import InputError
+from simulator.hardware import checks
+
+
+@dataclass(frozen=True)
+class Link:
+    """One level as an accelerator sees it: nominal bytes/s and direction, seconds, share reached."""
+
+    bandwidth: float
+    latency: float = 0.0
+    efficiency: float = 1.0
+
+    def __post_init__(self) -> None:
+        """Raise InputError on an impossible value."""
+        checks.positive("link", bandwidth=self.bandwidth)
+        checks.not_negative("link", latency=self.latency)
+        checks.shares("link", efficiency=self.efficiency)
+
+    @property
+    def rate(self) -> float:
+        """The bytes/s that large transfers reach."""
+        return self.bandwidth * self.efficiency
+
+
+class Fabric(Protocol):
+    """What every fabric can say about itself, whatever its shape."""
+
+    def domain_size(self, per_host: int) -> int:
+        """Return how many accelerators reach each other at the fast rate, for hosts of `per_host`."""
+
+    def check(self, ranks: int, per_host: int) -> None:
+        """Raise InputError if `ranks` accelerators in hosts of `per_host` cannot be wired like this."""
+
+    def resized(self, ranks: int) -> "Fabric":
+        """Return the same kind of fabric for another number of accelerators."""
+
+    def injection_bandwidth(self) -> float:
+        """Return the bytes/s that one accelerator can send on all its fast links together."""
+
+    def bisection_bandwidth(self, ranks: int, per_host: int) -> float:
+        """Return the bytes/s, in one direction, between two halves of `ranks` accelerators."""
+
+
+@dataclass(frozen=True)
+class TwoLevel:
+    """A fast level inside a domain and a slower one between domains, both without oversubscription.
+
+    `domain` counts the accelerators of a fast domain (None: those of one host; 72 for an NVL72 rack).
+    With `decay_workers` = d the rate between domains falls with scale as 1 / (1 + workers / d): an
+    empirical form of ours for what congestion, uneven routes and slow links take together.
+    """
+
+    within: float
+    between: float
+    within_latency: float = 0.0
+    between_latency: float = 0.0
+    domain: int | None = None
+    within_efficiency: float = 1.0
+    between_efficiency: float = 1.0
+    decay_workers: float | None = None
+
+    def __post_init__(self) -> None:
+        """Raise InputError on an impossible value."""
+        checks.positive("two_level", within=self.within, between=self.between)
+        checks.not_negative("two_level", within_latency=self.within_latency)
+        checks.not_negative("two_level", between_latency=self.between_latency)
+        checks.shares("two_level", within_efficiency=self.within_efficiency)
+        checks.shares("two_level", between_efficiency=self.between_efficiency)
+        if self.domain is not None:
+            checks.counts("two_level", domain=self.domain)
+        if self.decay_workers is not None:
+            checks.positive("two_level", decay_workers=self.decay_workers)
+
+    @property
+    def fast(self) -> Link:
+        """The link of one accelerator inside its domain."""
+        return Link(self.within, self.within_latency, self.within_efficiency)
+
+    def slow(self, workers: int) -> Link:
+        """Return the link of one accelerator to other domains when `workers` ranks use the fabric."""
+        decay = 1.0 if self.decay_workers is None else 1.0 / (1.0 + workers / self.decay_workers)
+        return Link(self.between, self.between_latency, self.between_efficiency * decay)
+
+    def domain_size(self, per_host: int) -> int:
+        """Return the accelerators of one fast domain: the host's, unless `domain` says otherwise."""
+        return per_host if self.domain is None else self.domain
+
+    def check(self, ranks: int, per_host: int) -> None:
+        """Raise InputError unless domains hold whole hosts or hosts hold whole domains."""
+        domain = self.domain_size(per_host)
+        if domain % per_host and per_host % domain:
+            raise InputError(f"a fast domain of {domain} accelerators does not fit hosts of {per_host}")
+
+    def resized(self, ranks: int) -> "TwoLevel":
+        """Return itself: the rates are per accelerator and do not depend on the count."""
+        return self
+
+    def injection_bandwidth(self) -> float:
+        """Return what one accelerator can send inside its domain, bytes/s."""
+        return self.fast.rate
+
+    def bisection_bandwidth(self, ranks: int, per_host: int) -> float:
+        """Return half the ranks times the rate of the level that the cut crosses, bytes/s."""
+        link = self.fast if ranks <= self.domain_size(per_host) else self.slow(ranks)
+        return ranks / 2 * link.rate

@@ -1,0 +1,66 @@
+"""Policies by name: the four cells of inter-batch times intra-batch, and packages from outside.
+
+An outside package registers a policy class under the entry-point group `recscale.policies`; its
+fields are the parameters that a scenario may set.
+"""
+
+from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
+from typing import Any
+
+from simulator.errors import InputError, did_you_mean
+from simulator.policies.base import InterBatch, IntraBatch, Policy
+from simulator.policies.dual_buffer import DualBuffer
+from simulator.policies.frozen_window import FrozenWindow
+from simulator.policies.nested import Nested
+from simulator.policies.parts import WholeBatch
+from simulator.policies.serialized import Serialized
+from simulator.policies.stale_prefetch import StalePrefetch
+
+ENTRY_POINTS = "recscale.policies"
+
+INTER_BATCH: Mapping[str, type[InterBatch]] = {
+    "serialized": Serialized,
+    "stale_prefetch": StalePrefetch,
+    "dual_buffer": DualBuffer,
+}
+INTRA_BATCH: Mapping[str, type[IntraBatch]] = {"whole_batch": WholeBatch, "frozen_window": FrozenWindow}
+
+
+def nestpipe(buffers: int = 2, micro_batches: int = 8) -> Nested:
+    """Return NestPipe: dual-buffer pipelining around frozen-window pipelining."""
+    return Nested(DualBuffer(buffers), FrozenWindow(micro_batches))
+
+
+BUILT_IN: Mapping[str, Callable[..., Policy]] = {
+    **dict[str, Callable[..., Policy]](INTER_BATCH),
+    "frozen_window": FrozenWindow,
+    "nestpipe": nestpipe,
+}
+
+
+def names() -> tuple[str, ...]:
+    """Return the names of all policies, those of installed outside packages included."""
+    outside = {point.name for point in entry_points(group=ENTRY_POINTS)}
+    return tuple(sorted(BUILT_IN.keys() | outside))
+
+
+def build(name: str, **parameters: Any) -> Policy:
+    """Return the policy called `name`. Raises InputError on unknown names and parameters."""
+    maker = BUILT_IN.get(name) or _outside(name)
+    try:
+        return maker(**parameters)
+    except TypeError as error:
+        raise InputError(f'policy "{name}" does not take {_listed(parameters)}: {error}') from error
+
+
+def _outside(name: str) -> Callable[..., Policy]:
+    found = [point for point in entry_points(group=ENTRY_POINTS) if point.name == name]
+    if not found:
+        raise InputError(f'no policy is called "{name}"{did_you_mean(name, names())}')
+    maker: Callable[..., Policy] = found[0].load()
+    return maker
+
+
+def _listed(parameters: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key}={value!r}" for key, value in parameters.items()) or "no parameters"

@@ -1,0 +1,128 @@
+"""The stages that policies are made of, under the names the field uses for them."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from simulator.pipeline import Access, Carry, Pipeline, Stage
+from simulator.policies.base import Fragment, IntraBatch
+from simulator.sharding.step import MicroStep, TrainStep
+
+HOST = Access("host rows", of=None)
+ROWS = Access("rows on device")
+
+
+def read_inputs(step: TrainStep, ahead: int = 0) -> Stage:
+    """Host cores read and prepare a batch (NestPipe stage 1)."""
+    return Stage("read", "input", step.read, ahead=ahead)
+
+
+def copy_inputs(step: TrainStep, read: Stage, ahead: int = 0) -> Stage:
+    """The batch's keys and dense features go to device memory (NestPipe stage 2)."""
+    return Stage("inputs", "input", step.copy_inputs, after=[read], ahead=ahead)
+
+
+def route_keys(step: TrainStep, inputs: Stage, ahead: int = 0) -> Stage:
+    """Distinct keys go to the ranks that own their rows (NestPipe stage 3)."""
+    return Stage("route", "lookup", step.route_keys, after=[inputs], ahead=ahead)
+
+
+def retrieve_rows(step: TrainStep, route: Stage, ahead: int = 0) -> Stage:
+    """Owners read the rows asked for and put them into a device buffer (NestPipe stage 4)."""
+    return Stage(
+        "retrieve", "lookup", step.retrieve_rows, after=[route], ahead=ahead, reads=(HOST,), writes=(ROWS,)
+    )
+
+
+def write_back(step: TrainStep, after: Sequence[Stage]) -> Stage:
+    """Updated rows return from the device buffer to where tables live."""
+    return Stage("write_back", "lookup", step.write_back, after=after, reads=(ROWS,), writes=(HOST,))
+
+
+def exchange_rows(micro: MicroStep, rows: Stage, label: str = "") -> Stage:
+    """Rows travel from their owners to the ranks that asked (all-to-all)."""
+    return Stage(f"exchange{label}", "all_to_all", micro.exchange_rows, after=[rows], reads=(ROWS,))
+
+
+def forward(micro: MicroStep, exchange: Stage, label: str = "") -> Stage:
+    """The dense model's forward pass."""
+    return Stage(f"forward{label}", "compute", micro.forward, after=[exchange])
+
+
+def send_gradients(micro: MicroStep, backward: Stage, label: str = "") -> Stage:
+    """Row gradients travel back to the owners (all-to-all)."""
+    return Stage(f"send{label}", "all_to_all", micro.send_gradients, after=[backward])
+
+
+@dataclass(frozen=True, eq=False)
+class Backward:
+    """The backward pass in buckets, the last one first, each followed by its all-reduce."""
+
+    computes: tuple[Stage, ...]
+    reduces: tuple[Stage, ...]
+
+
+def backward(micro: MicroStep, forward_pass: Stage, label: str = "", reduce: bool = True) -> Backward:
+    """Return the backward buckets after `forward_pass`; without `reduce`, one stage and no all-reduce."""
+    if not reduce:
+        return Backward((Stage(f"backward{label}", "compute", micro.backward, after=[forward_pass]),), ())
+    computes: list[Stage] = []
+    for index, work in enumerate(micro.backward_buckets):
+        before = computes[-1] if computes else forward_pass
+        computes.append(Stage(f"backward{label}.{index}", "compute", work, after=[before]))
+    reduces = [
+        Stage(f"reduce.{index}", "all_reduce", micro.all_reduce_bucket, after=[compute])
+        for index, compute in enumerate(computes)
+    ]
+    return Backward(tuple(computes), tuple(reduces))
+
+
+@dataclass(frozen=True, eq=False)
+class Updates:
+    """The two updates of a step: rows at their owners, dense parameters everywhere."""
+
+    rows: Stage
+    dense: Stage
+
+
+def update(step: TrainStep, sends: Sequence[Stage], reduces: Sequence[Stage], last: Stage) -> Updates:
+    """Return the row update once all gradients are in, and the optimizer once all are reduced."""
+    rows = Stage("sparse_update", "compute", step.sparse_update, after=sends, reads=(ROWS,), writes=(ROWS,))
+    dense = Stage("optimizer", "compute", step.optimizer, after=[*reduces, last])
+    return Updates(rows, dense)
+
+
+class WholeBatch(IntraBatch):
+    """The batch is exchanged whole, then computed whole."""
+
+    def fragment(self, step: TrainStep, rows: Stage) -> Fragment:
+        """Return exchange, forward, backward, gradient exchange and the updates, one after the other."""
+        micro = step.micro_batch(1)
+        exchange = exchange_rows(micro, rows)
+        ahead = forward(micro, exchange)
+        back = backward(micro, ahead)
+        send = send_gradients(micro, back.computes[-1])
+        done = update(step, [send], back.reduces, back.computes[-1])
+        streams = {
+            "network": [exchange, send],
+            "all_reduce": back.reduces,
+            "compute": [ahead, *back.computes, done.dense, done.rows],
+        }
+        return Fragment(streams, (exchange,), done.rows, (done.rows, done.dense))
+
+
+def embed_serially(step: TrainStep, intra_batch: IntraBatch) -> Pipeline:
+    """Return a pipeline with one batch in flight: the next is read when this one is written back."""
+    read = read_inputs(step)
+    inputs = copy_inputs(step, read)
+    route = route_keys(step, inputs)
+    retrieve = retrieve_rows(step, route)
+    part = intra_batch.fragment(step, retrieve)
+    back = write_back(step, part.updates)
+    streams = {
+        "loader": [read],
+        "copy": [inputs],
+        "key network": [route],
+        "host": [retrieve, back],
+        **part.streams,
+    }
+    return Pipeline(streams, carries=[Carry(back, to=read, lag=1)], updates=[*part.updates, back])

@@ -1,0 +1,32 @@
+"""Asynchronous prefetch (UniEmb-like): the whole lookup of batch k + 1 runs beside batch k.
+
+Nothing brings the prefetched rows up to date, so rows that the running batch also uses are read
+before its update: one step stale. The all-to-alls stay on the critical path.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from simulator.pipeline import Pipeline
+from simulator.policies.base import InterBatch, IntraBatch
+from simulator.policies.parts import copy_inputs, read_inputs, retrieve_rows, route_keys, write_back
+from simulator.sharding.step import TrainStep
+
+
+@dataclass(frozen=True)
+class StalePrefetch(InterBatch):
+    """One prefetcher, one batch ahead: read, copy, route and retrieve in turn on a stream of their own."""
+
+    consistency: ClassVar[str] = "stale"
+    staleness_steps: ClassVar[int] = 1
+
+    def embed(self, step: TrainStep, intra_batch: IntraBatch) -> Pipeline:
+        """Return the prefetch stream beside `intra_batch`; updated rows are written back behind it."""
+        read = read_inputs(step, ahead=1)
+        inputs = copy_inputs(step, read, ahead=1)
+        route = route_keys(step, inputs, ahead=1)
+        retrieve = retrieve_rows(step, route, ahead=1)
+        part = intra_batch.fragment(step, retrieve)
+        back = write_back(step, [part.rows_updated])
+        streams = {"prefetch": [read, inputs, route, retrieve], "write back": [back], **part.streams}
+        return Pipeline(streams, updates=[*part.updates, back])

@@ -1,0 +1,157 @@
+"""Work: how much there is to do. Amounts in SI units, never seconds of wall time.
+
+An amount is a float when all ranks are alike, or an array with one entry per rank. How fast the
+work is done is the business of `simulator.costs`; the two meet in `CostModel.seconds(work)`.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Amount = float | FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Work:
+    """The base of every kind of work; compared by identity because amounts may be arrays."""
+
+    @property
+    def rendezvous(self) -> bool:
+        """Whether ranks must meet to do it: true for collectives."""
+        return False
+
+
+@dataclass(frozen=True, eq=False)
+class DenseWork(Work):
+    """Matrix arithmetic plus element-wise passes on the tensor engine.
+
+    `flops` are multiply-adds counted as two; `memory_bytes` is the traffic of element-wise
+    passes through device memory; `kernels` is the number of launches; `precision` names the
+    number format of the matrix products (a key of the accelerator's peak rates).
+    """
+
+    flops: Amount
+    memory_bytes: Amount = 0.0
+    kernels: float = 0.0
+    precision: str = "fp32"
+
+
+@dataclass(frozen=True, eq=False)
+class CpuWork(Work):
+    """Work on host cores: `core_seconds` of one core; `memory_bytes` through host DRAM."""
+
+    core_seconds: Amount
+    memory_bytes: Amount = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class RowWork(Work):
+    """Random access to `rows` rows of `row_bytes` each in one memory tier.
+
+    `tier` is `hbm` or `dram`; `passes` counts how often each row crosses the memory bus
+    (1 for a read, 2 for read-modify-write, more with optimizer state).
+    """
+
+    rows: Amount
+    row_bytes: float
+    tier: str
+    passes: float = 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class CopyWork(Work):
+    """`bytes` over one copy path: `host_to_device`, `device_to_host` or `device` (HBM to HBM)."""
+
+    bytes: Amount
+    path: str
+
+
+@dataclass(frozen=True, eq=False)
+class AllToAllWork(Work):
+    """One exchange in which each rank sends `bytes` in all, its own share included.
+
+    `received_bytes` (default: the same) is what each rank gets; a hot owner sends or receives more.
+    """
+
+    bytes: Amount
+    received_bytes: Amount | None = None
+
+    @property
+    def rendezvous(self) -> bool:
+        """Return true: nobody has all rows before everybody has sent."""
+        return True
+
+
+@dataclass(frozen=True, eq=False)
+class AllReduceWork(Work):
+    """One all-reduce of a vector of `bytes` held by every rank."""
+
+    bytes: float
+
+    @property
+    def rendezvous(self) -> bool:
+        """Return true: the sum needs every rank."""
+        return True
+
+
+@dataclass(frozen=True, eq=False)
+class HoldWork(Work):
+    """`seconds` measured on a real system, held without using any resource; `why` says what it is.
+
+    The one exception to "never seconds": quantities that were measured as times and that no
+    resource of ours explains. Every report flags the stages that contain it.
+    """
+
+    seconds: Amount
+    why: str
+
+
+@dataclass(frozen=True, eq=False)
+class InTurn(Work):
+    """Parts done one after the other within one stage."""
+
+    parts: tuple[Work, ...]
+
+    @property
+    def rendezvous(self) -> bool:
+        """Whether any part is a collective."""
+        return any(part.rendezvous for part in self.parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Together(Work):
+    """Parts that stream through each other in chunks: the slowest sets the time."""
+
+    parts: tuple[Work, ...]
+
+    @property
+    def rendezvous(self) -> bool:
+        """Whether any part is a collective."""
+        return any(part.rendezvous for part in self.parts)
+
+
+NOTHING = InTurn(())
+
+
+@dataclass(frozen=True)
+class DenseQuantities:
+    """What one sample costs in a dense model, from its shape alone.
+
+    Per sample: `forward_flops`, `backward_flops` (recomputation included), `forward_memory_bytes`
+    and `backward_memory_bytes` (element-wise passes), `activation_bytes` (kept for backward),
+    `peak_layer_bytes` (largest transient on top of them). Per model: `parameters`, and `kernels`
+    launched by one forward pass.
+    """
+
+    forward_flops: float
+    backward_flops: float
+    forward_memory_bytes: float
+    backward_memory_bytes: float
+    activation_bytes: float
+    parameters: float
+    kernels: float = 0.0
+    peak_layer_bytes: float = 0.0
+    notes: tuple[str, ...] = field(default=())

@@ -1,0 +1,1 @@
+"""What a run says: timeline, breakdown, bottleneck, staleness, memory, report."""

@@ -1,0 +1,90 @@
+"""The `keys` parts of a scenario: how often rows are asked for, by a formula or by a log."""
+
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from simulator.errors import InputError, did_you_mean
+from simulator.scenario.base import Spec
+from simulator.scenario.fields import Count, NonNegativeFloat
+from simulator.workload.keys import (
+    BoundedZipf,
+    LogOptions,
+    LogStatistics,
+    Popularity,
+    Recorded,
+    TableStatistics,
+    Uniform,
+    summarize,
+)
+
+
+class ZipfSpec(Spec):
+    """Popularity falls as rank ** -exponent over the table's rows."""
+
+    kind: Literal["zipf"]
+    exponent: NonNegativeFloat
+
+    def popularity(self, table: str, rows: float, folder: Path) -> Popularity:
+        """Return the popularity of a table of `rows` rows."""
+        return BoundedZipf(rows, self.exponent)
+
+
+class UniformSpec(Spec):
+    """All rows are equally popular."""
+
+    kind: Literal["uniform"]
+
+    def popularity(self, table: str, rows: float, folder: Path) -> Popularity:
+        """Return the popularity of a table of `rows` rows."""
+        return Uniform(rows)
+
+
+class RecordedSpec(Spec):
+    """The measured statistics of a key log: `file` lies in the scenario's folder or below.
+
+    `batch` is the number of consecutive samples that the log's statistics are taken over; `column`
+    is the log's column for a table (default: the table's name); `separator` splits a cell that
+    holds several keys.
+    """
+
+    kind: Literal["recorded"]
+    file: str
+    batch: Count
+    column: str | None = None
+    separator: str | None = None
+
+    def popularity(self, table: str, rows: float, folder: Path) -> Popularity:
+        """Return what the log says of the table. Raises InputError on an unreadable or unfit log."""
+        statistics = self.statistics(table, folder)
+        seen = statistics.frequencies.distinct
+        if seen > rows:
+            raise InputError(f'table "{table}" has {rows:g} rows, but its log names {seen} different keys')
+        return Recorded(statistics)
+
+    def statistics(self, table: str, folder: Path) -> TableStatistics:
+        """Return the statistics of the table's column."""
+        log = _summary(str(inside(folder, self.file)), self.batch, self.separator)
+        wanted = self.column or table
+        found = {one.name: one for one in log.tables}
+        if wanted not in found:
+            raise InputError(f'{self.file} has no key column "{wanted}"{did_you_mean(wanted, found)}')
+        return found[wanted]
+
+
+@cache
+def _summary(path: str, batch: int, separator: str | None) -> LogStatistics:
+    return summarize(path, batch, LogOptions(separator=separator))
+
+
+def inside(folder: Path, name: str) -> Path:
+    """Return the file `name` in `folder`. Raises InputError when it lies outside, links followed."""
+    path = (folder / name).resolve()
+    if not path.is_relative_to(folder.resolve()):
+        raise InputError(f'"{name}" lies outside the folder of the scenario file')
+    return path
+
+
+KeysSpec = Annotated[ZipfSpec | UniformSpec | RecordedSpec, Field(discriminator="kind")]

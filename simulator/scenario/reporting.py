@@ -1,0 +1,152 @@
+"""From a run to the report that scripts and people read."""
+
+from typing import Any
+
+import numpy as np
+
+from simulator.costs.busy import busy_seconds
+from simulator.quantities import AllReduceWork, AllToAllWork, HoldWork, InTurn, Together, Work
+from simulator.results.report import BUSY, EXPOSED_KINDS, RAW_KINDS, StepReport, percentiles
+from simulator.scenario.simulate import Run
+
+
+def make_report(run: Run) -> StepReport:
+    """Return the report of `run`."""
+    scenario, breakdown = run.scenario, run.breakdown
+    mean_ns = breakdown.step_ns
+    return StepReport(
+        scenario=scenario.name,
+        engine=run.timeline.engine,
+        seed=scenario.spec.run.seed,
+        ranks=scenario.cluster.ranks,
+        batches=run.timeline.batches,
+        fidelity=_fidelity(run),
+        consistency=scenario.policy.consistency,
+        step_ms=percentiles(run.step_ns),
+        latency_ms=_latency_ms(run),
+        throughput_samples_per_s=scenario.cluster.ranks * scenario.workload.batch / (mean_ns / 1e9),
+        raw_ms=_raw_ms(run),
+        compute_ms=breakdown.compute_ns / 1e6,
+        exposed_ms={kind: breakdown.exposed_ns.get(kind, 0.0) / 1e6 for kind in EXPOSED_KINDS},
+        interference_ms=0.0,
+        busy_share=_busy_share(run, mean_ns / 1e9),
+        staleness_steps=_staleness(run),
+        peak_memory_bytes=run.memory.totals(),
+        collectives=_collectives(run),
+        lower_bound_ms=float(run.bottleneck.period_ns) / 1e6,
+        bottleneck=run.bottleneck.stages,
+        extrapolated=_extrapolated(run),
+        interval_ms=None,
+        cost=_cost(run, mean_ns / 1e9),
+        events=run.timeline.events,
+        notes=notes(run),
+    )
+
+
+def _fidelity(run: Run) -> str:
+    """Say how ranks were carried and how the network was modelled."""
+    columns, ranks = run.timeline.end_ns.shape[2], run.timeline.ranks
+    kept = "each rank apart" if columns == ranks else f"{ranks} ranks folded exactly into {columns}"
+    return f"{kept}; network: latency + bytes/bandwidth per level, no contention between collectives"
+
+
+def _latency_ms(run: Run) -> float:
+    """Mean time from a batch's first stage to its update, on the slowest rank."""
+    timeline, column = run.timeline, run.column
+    begun = np.full(timeline.batches, np.iinfo(np.int64).max)
+    for index, node in enumerate(timeline.graph.nodes):
+        rows = slice(node.residue, None, timeline.graph.period)
+        np.minimum(begun[rows], timeline.start_ns[index, :, column], out=begun[rows])
+    window = slice(run.first, run.last)
+    return float(np.mean(timeline.update_ns[window, column] - begun[window])) / 1e6
+
+
+def _raw_ms(run: Run) -> dict[str, float]:
+    """Time of all stages of a kind per batch on the slowest rank, hidden or not."""
+    total: dict[str, float] = dict.fromkeys(RAW_KINDS, 0.0)
+    graph = run.timeline.graph
+    window = slice(run.first // graph.period, max(run.last // graph.period, run.first // graph.period + 1))
+    for index, node in enumerate(graph.nodes):
+        total[node.stage.kind] += run.timeline.duration_ns[index, window, run.column].mean() / graph.period
+    return {kind: float(total[kind]) / 1e6 for kind in RAW_KINDS}
+
+
+def _busy_share(run: Run, step_s: float) -> dict[str, float]:
+    """Share of the step in which a rank's resources work, from the amounts and their costs."""
+    total: dict[str, float] = dict.fromkeys(BUSY, 0.0)
+    for node in run.timeline.graph.nodes:
+        for resource, seconds in busy_seconds(node.stage.work, run.scenario.costs).items():
+            total[resource] += seconds / run.timeline.graph.period
+    return {resource: total[resource] / step_s for resource in BUSY}
+
+
+def _staleness(run: Run) -> dict[str, float]:
+    seen = run.staleness
+    return {
+        "declared": run.scenario.policy.staleness_steps,
+        "observed_max": seen.observed_max,
+        "observed_mean": seen.observed_mean,
+    }
+
+
+def _collectives(run: Run) -> list[dict[str, Any]]:
+    """Every collective stage once: bytes per rank, algorithm and bus bandwidth as nccl-tests defines them."""
+    costs, ranks = run.scenario.costs, run.scenario.cluster.ranks
+    found = []
+    for node in run.timeline.graph.nodes:
+        for part in _leaves(node.stage.work):
+            if part.rendezvous:
+                size, algorithm, factor = _collective(part, costs.network, ranks)
+                seconds = float(np.max(costs.seconds(part)))
+                rate = size / seconds / 1e9 if seconds else 0.0
+                found.append(_row(node.name, algorithm, size, rate, rate * factor))
+    return found
+
+
+def _row(name: str, algorithm: str, size: float, algbw: float, busbw: float) -> dict[str, Any]:
+    return {"name": name, "algorithm": algorithm, "bytes": size, "algbw_gbps": algbw, "busbw_gbps": busbw}
+
+
+def _collective(work: Work, network: Any, ranks: int) -> tuple[float, str, float]:
+    """Return (bytes, algorithm, bus bandwidth over algorithm bandwidth)."""
+    if isinstance(work, AllReduceWork):
+        return work.bytes, network.all_reduce_algorithm, 2 * (ranks - 1) / ranks
+    assert isinstance(work, AllToAllWork)
+    return float(np.max(work.bytes)), network.all_to_all_algorithm, (ranks - 1) / ranks
+
+
+def _leaves(work: Work) -> list[Work]:
+    if isinstance(work, InTurn | Together):
+        return [leaf for part in work.parts for leaf in _leaves(part)]
+    return [work]
+
+
+def _extrapolated(run: Run) -> list[str]:
+    """Name the tables whose recorded keys are asked for more lookups than the log holds."""
+    workload = run.scenario.workload
+    asked = [(table, table.lookups(workload.batch) * run.timeline.ranks) for table in workload.tables]
+    return [
+        f"keys of table {table.name}" for table, lookups in asked if table.popularity.extrapolates(lookups)
+    ]
+
+
+def _cost(run: Run, step_s: float) -> dict[str, float] | None:
+    """Return cost per sample where the catalog knows a price or a power."""
+    cluster = run.scenario.cluster
+    samples_per_s = cluster.ranks * run.scenario.workload.batch / step_s
+    cost = {}
+    if cluster.price_usd_per_hour is not None:
+        cost["usd_per_million_samples"] = cluster.price_usd_per_hour / 3600 / samples_per_s * 1e6
+    if cluster.power_watts is not None:
+        cost["joules_per_sample"] = cluster.power_watts / samples_per_s
+    return cost or None
+
+
+def notes(run: Run) -> list[str]:
+    """Return what must be said beside the numbers: measured times that no resource explains."""
+    held: dict[str, float] = {}
+    for node in run.timeline.graph.nodes:
+        for part in _leaves(node.stage.work):
+            if isinstance(part, HoldWork):
+                held[part.why] = held.get(part.why, 0.0) + float(np.max(part.seconds))
+    return [f"includes {seconds * 1e3:.0f} ms per step of {why}" for why, seconds in held.items()]

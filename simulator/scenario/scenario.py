@@ -1,0 +1,143 @@
+"""A scenario: one complete run, read from a file, checked, and ready to be simulated."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
+
+from simulator.costs import CostModel
+from simulator.errors import InputError, RecscaleError, Where
+from simulator.hardware import Cluster
+from simulator.pipeline import MarkedGraph, compile_pipeline
+from simulator.policies.base import Policy
+from simulator.scenario.base import Spec
+from simulator.scenario.cluster_spec import ClusterSpec
+from simulator.scenario.document import Document
+from simulator.scenario.overrides import apply_overrides
+from simulator.scenario.policy_spec import PolicySpec
+from simulator.scenario.problems import to_input_error
+from simulator.scenario.run_spec import RunSpec, ShardingSpec
+from simulator.scenario.source import read_document
+from simulator.scenario.workload_spec import WorkloadSpec
+from simulator.sharding import TrainStep
+from simulator.workload.job import Workload
+
+Part = TypeVar("Part")
+
+
+class ScenarioSpec(Spec):
+    """The whole file."""
+
+    name: str = ""
+    cluster: ClusterSpec
+    workload: WorkloadSpec
+    sharding: ShardingSpec
+    policy: PolicySpec
+    run: RunSpec = RunSpec()
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A validated scenario, the document it came from, and what follows from it.
+
+    The parts are built when first asked for; each raises InputError with the place in the file.
+    """
+
+    spec: ScenarioSpec
+    document: Document
+
+    @classmethod
+    def of(cls, document: Document) -> "Scenario":
+        """Validate `document`. Raises InputError with file, line and path."""
+        try:
+            return cls(ScenarioSpec.model_validate(document.data), document)
+        except ValidationError as error:
+            raise to_input_error(error, document, ScenarioSpec) from error
+
+    @property
+    def name(self) -> str:
+        """The name in the file, or that of the file."""
+        return self.spec.name or Path(self.document.file).stem
+
+    @cached_property
+    def cluster(self) -> Cluster:
+        """The hardware."""
+        return self.at("cluster", self.spec.cluster.build)
+
+    @cached_property
+    def workload(self) -> Workload:
+        """What one rank trains per step."""
+        folder = Path(self.document.file).parent
+        return self.at("workload", lambda: self.spec.workload.build(folder))
+
+    @cached_property
+    def policy(self) -> Policy:
+        """The policy."""
+        return self.at("policy", self.spec.policy.build)
+
+    @cached_property
+    def costs(self) -> CostModel:
+        """How fast work goes on the cluster."""
+        return self.spec.cluster.costs(self.cluster)
+
+    @cached_property
+    def step(self) -> TrainStep:
+        """The quantities of one rank's step."""
+        held = self.spec.cluster.unexplained_host_time or 0.0
+        plan = self.spec.sharding.build()
+        return TrainStep(self.workload, plan, self.cluster.ranks, self.spec.run.seed, held)
+
+    @cached_property
+    def graph(self) -> MarkedGraph:
+        """The pipeline in compiled form. Raises InfeasibleError when it deadlocks or runs away."""
+        return self.at("policy", lambda: compile_pipeline(self.policy.plan(self.step)))
+
+    def with_overrides(self, settings: list[str]) -> "Scenario":
+        """Return the scenario with `path=value` settings applied."""
+        return Scenario.of(apply_overrides(self.document, settings))
+
+    def with_workers(self, workers: int) -> "Scenario":
+        """Return the scenario on `workers` ranks: hosts change, ranks per host stay."""
+        hosts = self.at("cluster", lambda: self.cluster.with_workers(workers)).hosts
+        return self.with_overrides([f"cluster.hosts={hosts}"])
+
+    def with_policy(self, policy: dict[str, Any]) -> "Scenario":
+        """Return the scenario under another policy, given as its part of a file would be."""
+        return Scenario.of(replace(self.document, data={**self.document.data, "policy": policy}))
+
+    def resolved(self) -> dict[str, Any]:
+        """Return the complete scenario, defaults filled in, quantities as text in base units."""
+        resolved: dict[str, Any] = self.spec.model_dump(mode="json")
+        return resolved
+
+    @cached_property
+    def hash(self) -> str:
+        """Sixteen hexadecimal digits that name the resolved scenario."""
+        text = json.dumps(self.resolved(), sort_keys=True)
+        return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
+
+    def at(self, path: str, build: Callable[[], Part]) -> Part:
+        """Build a part; an error without a place gets that of the part in the file."""
+        try:
+            return build()
+        except RecscaleError as error:
+            if error.where != Where():
+                raise
+            raise type(error)(error.problem, self.document.where((path,))) from error
+
+
+def load(path: str | Path, settings: list[str] | None = None) -> Scenario:
+    """Read and check the scenario file at `path`, with `path=value` settings applied.
+
+    Raises InputError (file, line, path, what is allowed) for anything wrong with it.
+    """
+    document = read_document(Path(path))
+    return Scenario.of(apply_overrides(document, settings) if settings else document)
+
+
+__all__ = ["InputError", "Scenario", "ScenarioSpec", "load"]

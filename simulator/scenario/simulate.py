@@ -1,0 +1,118 @@
+"""From a scenario to its report: the one place where all parts meet."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from simulator.engine.durations import Durations, tabulate
+from simulator.engine.events import run_events
+from simulator.engine.recurrence import run_recurrence
+from simulator.errors import InputError, did_you_mean
+from simulator.results.bottleneck import Bottleneck, find_bottleneck
+from simulator.results.exposed import Breakdown, break_down
+from simulator.results.memory import Memory, check_fits, peak_memory
+from simulator.results.report import StepReport
+from simulator.results.staleness import Staleness, observe
+from simulator.results.timeline import Timeline
+from simulator.scenario.scenario import Scenario
+
+ENGINES = ("events", "vector")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One simulated scenario: its timeline and everything read off it."""
+
+    scenario: Scenario
+    timeline: Timeline
+    durations: Durations
+    memory: Memory
+
+    @cached_property
+    def first(self) -> int:
+        """The first batch whose step counts."""
+        return self.scenario.spec.run.warm_up
+
+    @property
+    def column(self) -> int:
+        """The column of the slowest rank."""
+        return self.timeline.slowest_column
+
+    @cached_property
+    def last(self) -> int:
+        """One past the last batch whose step counts: the pipeline is still full then."""
+        deepest = max(stage.ahead for stage in self.timeline.graph.pipeline.stages)
+        return self.timeline.batches - deepest - self.timeline.graph.period
+
+    @cached_property
+    def step_ns(self) -> np.ndarray:
+        """Time between consecutive completed updates on the slowest rank, ns."""
+        updates = self.timeline.update_ns[self.first - 1 : self.last, self.column]
+        return np.diff(updates).astype(np.float64)
+
+    @cached_property
+    def breakdown(self) -> Breakdown:
+        """Compute and exposed time on the slowest rank."""
+        return break_down(self.timeline, self.column, self.first, self.last)
+
+    @cached_property
+    def bottleneck(self) -> Bottleneck:
+        """The critical cycle over the nominal durations."""
+        return find_bottleneck(self.timeline.graph, self.durations.nominal_ns)
+
+    @cached_property
+    def staleness(self) -> Staleness:
+        """What the last counted batches saw."""
+        traffic = self.scenario.step.traffic
+        shared = traffic.bytes_shared / traffic.bytes_owned if traffic.bytes_owned else 0.0
+        return observe(self.timeline, self.column, range(max(self.first, self.last - 3), self.last), shared)
+
+    @cached_property
+    def report(self) -> StepReport:
+        """The report."""
+        from simulator.scenario.reporting import make_report
+
+        return make_report(self)
+
+
+def run_scenario(scenario: Scenario, engine: str = "events") -> Run:
+    """Simulate `scenario` with `engine` (`events` or `vector`).
+
+    Raises InputError on impossible run settings and InfeasibleError when it cannot fit or deadlocks.
+    """
+    if engine not in ENGINES:
+        raise InputError(f'unknown engine "{engine}"{did_you_mean(engine, ENGINES)}')
+    graph, memory = scenario.graph, checked_memory(scenario)
+    settings = scenario.spec.run
+    cycles = -(-settings.batches // graph.period)
+    _check_window(scenario)
+    durations = tabulate(graph, scenario.costs.seconds, scenario.cluster.ranks, cycles, settings.variation())
+    if engine == "vector":
+        timeline = run_recurrence(graph, durations)
+    else:
+        timeline = run_events(graph, durations, folded=settings.fold == "auto")
+    return Run(scenario, timeline, durations, memory)
+
+
+def checked_memory(scenario: Scenario) -> Memory:
+    """Return the peak memory of a rank. Raises InfeasibleError when it does not fit."""
+    parts = getattr(scenario.policy, "micro_batches", 1)
+    memory = peak_memory(scenario.step, scenario.graph.pipeline, parts)
+    scenario.at("cluster", lambda: check_fits(memory, scenario.cluster))
+    return memory
+
+
+def _check_window(scenario: Scenario) -> None:
+    """The steps that count must start after the deepest lookahead and end before the pipeline drains."""
+    settings, graph = scenario.spec.run, scenario.graph
+    deepest = max(stage.ahead for stage in graph.pipeline.stages)
+    if settings.warm_up < deepest + 1:
+        place = scenario.document.where(("run", "warm_up"))
+        raise InputError(
+            f"warm_up must be at least {deepest + 1}: this policy works {deepest} batches ahead", place
+        )
+    least = settings.warm_up + deepest + graph.period + 2
+    if settings.batches < least:
+        place = scenario.document.where(("run", "batches"))
+        raise InputError(f"batches must be at least {least} with a warm-up of {settings.warm_up}", place)

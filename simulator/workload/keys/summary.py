@@ -1,0 +1,51 @@
+"""From a key log's file to its statistics."""
+
+from pathlib import Path
+
+from simulator.errors import InputError, Where
+from simulator.workload.keys.key_log import KeyLog, LogOptions, read_key_log
+from simulator.workload.keys.statistics import LogStatistics
+from simulator.workload.keys.table_counter import TableCounter
+
+DEFAULT_OWNERS = 8
+
+
+def summarize(
+    path: str | Path, batch: int, options: LogOptions | None = None, owners: int = DEFAULT_OWNERS
+) -> LogStatistics:
+    """Return the statistics of the log at `path` for batches of `batch` samples, in one pass.
+
+    `owners` is the number of hash-sharded owners whose load is measured. Raises InputError for an
+    unreadable file (see `read_key_log`), a log without samples or keys or shorter than one batch,
+    and for `batch` or `owners` below 1.
+    """
+    if batch < 1 or owners < 1:
+        raise InputError(f"batch and owners must be at least 1, not {batch} and {owners}")
+    log = read_key_log(path, options)
+    counters = {table: TableCounter(table, batch, owners) for table in log.tables}
+    samples = _count(log, counters)
+    _refuse_short(log, counters, samples, batch)
+    tables = tuple(counter.finish() for counter in counters.values())
+    return LogStatistics(str(path), samples, batch, log.broken, tables)
+
+
+def _count(log: KeyLog, counters: dict[str, TableCounter]) -> int:
+    """Count the whole log; return its samples."""
+    samples = 0
+    for chunk in log.chunks():
+        samples = chunk.end
+        for table, keys in chunk.tables.items():
+            counters[table].add(keys, chunk.end)
+    return samples
+
+
+def _refuse_short(log: KeyLog, counters: dict[str, TableCounter], samples: int, batch: int) -> None:
+    where, broken = Where(str(log.path)), log.broken
+    if samples == 0:
+        first = f" ({broken.count} broken lines, the first: {broken.first})" if broken.count else ""
+        raise InputError(f"the log holds no samples{first}", where)
+    if samples < batch:
+        raise InputError(f"the log's {samples} samples are less than one batch of {batch}", where)
+    empty = next((name for name, counter in counters.items() if not counter.distinct), None)
+    if empty is not None:
+        raise InputError(f'column "{empty}" holds no keys: leave it out of the columns', where)

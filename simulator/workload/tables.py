@@ -1,0 +1,44 @@
+"""Embedding tables: rows, their width, and how often a sample asks for them."""
+
+from dataclasses import dataclass
+
+from simulator.errors import InputError
+from simulator.workload.keys.popularity import Popularity
+
+VALUE_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "int8": 1}
+KEY_BYTES = 8
+
+
+@dataclass(frozen=True, eq=False)
+class EmbeddingTable:
+    """One table of `rows` vectors of `dimension` values in format `dtype`.
+
+    `pooling` is the mean number of keys per sample: 1 for a single-hot feature, more for a
+    multi-hot one, the length for a sequence. Raises InputError on impossible values.
+    """
+
+    name: str
+    rows: float
+    dimension: int
+    popularity: Popularity
+    pooling: float = 1.0
+    dtype: str = "fp32"
+
+    def __post_init__(self) -> None:
+        """Refuse an empty table."""
+        if self.rows < 1 or self.dimension < 1 or self.pooling <= 0:
+            raise InputError(f'table "{self.name}": rows, dimension and pooling must be positive')
+
+    @property
+    def row_bytes(self) -> float:
+        """Bytes of one row, as stored and as sent."""
+        return float(self.dimension * VALUE_BYTES[self.dtype])
+
+    @property
+    def bytes(self) -> float:
+        """Bytes of the whole table, optimizer state excluded."""
+        return self.rows * self.row_bytes
+
+    def lookups(self, samples: float) -> float:
+        """Return how many keys `samples` samples ask for, duplicates included."""
+        return samples * self.pooling

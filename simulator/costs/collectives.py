@@ -21,11 +21,15 @@ class Network:
 
     cluster: Cluster
 
-    def all_to_all(self, sent: Amount, received: Amount) -> Amount:
-        """Return the time in which each rank sends and receives so many bytes, own share included."""
+    def all_to_all(self, sent: Amount, received: Amount) -> float:
+        """Return the time in which ranks send and receive so many bytes each, own share included.
+
+        Everybody gets something from the busiest rank, which ends last and so sets the time of all.
+        """
         if self.cluster.ranks == 1:
             return 0.0
-        return _all_to_all(self.cluster.fabric, self.cluster, np.maximum(sent, received))
+        busiest = float(np.max(np.maximum(sent, received)))
+        return _all_to_all(self.cluster.fabric, self.cluster, busiest)
 
     def all_reduce(self, size: float) -> float:
         """Return the time to add up a vector of `size` bytes over all ranks."""
@@ -60,30 +64,30 @@ class _Levels:
 
 
 @singledispatch
-def _all_to_all(fabric: Fabric, cluster: Cluster, size: Amount) -> Amount:
+def _all_to_all(fabric: Fabric, cluster: Cluster, size: float) -> float:
     raise InputError(f"no all-to-all is known on a {type(fabric).__name__} fabric")
 
 
 @_all_to_all.register
-def _(fabric: TwoLevel, cluster: Cluster, size: Amount) -> Amount:
+def _(fabric: TwoLevel, cluster: Cluster, size: float) -> float:
     """Both levels work at once; a rank sends (inside - 1) / n of its bytes near and the rest far."""
     levels = _Levels.of(cluster)
     near = size * ((levels.inside - 1) / levels.ranks) / fabric.fast.rate
     if levels.domains == 1:
         return fabric.within_latency + near
     far = size * ((levels.ranks - levels.inside) / levels.ranks) / fabric.slow(levels.ranks).rate
-    return fabric.between_latency + np.maximum(near, far)
+    return fabric.between_latency + max(near, far)
 
 
 @_all_to_all.register
-def _(fabric: Torus, cluster: Cluster, size: Amount) -> Amount:
+def _(fabric: Torus, cluster: Cluster, size: float) -> float:
     """The busier of the narrowest cut, which a quarter of all bytes cross each way, and all links.
 
     All links carry size * average hops per chip (our derivation; equal on an even, regular torus).
     """
     cut = cluster.ranks * size / 4 / fabric.bisection_bandwidth()
     links = size * fabric.average_hops() / fabric.injection_bandwidth()
-    return fabric.hop_latency * fabric.average_hops() + np.maximum(cut, links)
+    return fabric.hop_latency * fabric.average_hops() + max(cut, links)
 
 
 @singledispatch

@@ -133,7 +133,9 @@ class CostModel:
 
     @seconds.register
     def _in_turn(self, work: InTurn) -> Amount:
-        return sum((self.seconds(part) for part in work.parts), start=0.0)
+        """A collective with local work before it ends for nobody before the slowest rank is done."""
+        total = sum((self.seconds(part) for part in work.parts), start=0.0)
+        return float(np.max(total)) if work.rendezvous else total
 
     @seconds.register
     def _together(self, work: Together) -> Amount:

@@ -1,6 +1,7 @@
 """A cohort: ranks that move together, as a data-flow machine over the instances of a marked graph."""
 
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,65 +40,58 @@ class Plan:
 class Cohort:
     """The state of one cohort: which instances still wait for how many inputs, and since when.
 
-    `book(cohort, instance, ready)` is called when a collective has all its local inputs.
+    `duration_ns` holds one entry per instance: an int when the cohort is one column wide, else a
+    vector. `book(cohort, instance, ready)` is called when a collective has all its local inputs.
     """
 
-    def __init__(self, plan: Plan, duration_ns: IntArray, book: Callable[["Cohort", int, Any], None]) -> None:
-        """Prepare a cohort of `duration_ns.shape[2]` columns; nothing has run yet."""
+    def __init__(
+        self, plan: Plan, width: int, duration_ns: Sequence[Any], book: Callable[["Cohort", int, Any], None]
+    ) -> None:
+        """Prepare a cohort of `width` columns; nothing has run yet."""
         self.plan = plan
-        self.width = duration_ns.shape[2]
+        self.width = width
+        self.duration_ns = duration_ns
         self._book = book
         self._waits = list(plan.waits)
-        self._duration = _by_instance(duration_ns)
-        self._latest: Callable[[Any, Any], Any] = max if self.width == 1 else np.maximum
-        self._ready: list[Any] = [0 if self.width == 1 else np.zeros(self.width, dtype=np.int64)] * len(
-            self._waits
-        )
-        self._end: list[Any] = [None] * len(self._waits)
-
-    def duration(self, instance: int) -> Any:
-        """Return how long `instance` takes, ns (an int, or one per column)."""
-        return self._duration[instance]
+        self._latest: Callable[[Any, Any], Any] = max if width == 1 else np.maximum
+        self._ready = _times(len(plan.waits), width)
+        self._end = _times(len(plan.waits), width)
 
     def begin(self) -> None:
         """Start every instance that waits for nothing."""
         for instance, waits in enumerate(self.plan.waits):
             if waits == 0:
-                self._start(instance)
+                done: list[int] = []
+                self._start(instance, done)
+                self._spread(done)
 
     def complete(self, instance: int, end: Any) -> None:
         """Record that `instance` ends at `end`, and all that follows from it without an event."""
         self._end[instance] = end
-        done = [instance]
-        while done:
-            self._feed(done.pop(), done)
+        self._spread([instance])
 
-    def _start(self, instance: int) -> None:
+    def _start(self, instance: int, done: list[int]) -> None:
+        """Begin an instance that has all its inputs: local work ends at a known time at once."""
         if self.plan.meets[instance % self.plan.nodes]:
             self._book(self, instance, self._ready[instance])
         else:
-            self.complete(instance, self._ready[instance] + self._duration[instance])
-
-    def _feed(self, instance: int, done: list[int]) -> None:
-        """Hand the completion time of `instance` to its successors; start those that have all."""
-        plan, waits, ready, latest = self.plan, self._waits, self._ready, self._latest
-        cycle, node = divmod(instance, plan.nodes)
-        end = self._end[instance]
-        for lag, offset in plan.feeds[node]:
-            if not 0 <= cycle + lag < plan.cycles:
-                continue
-            target = instance + offset
-            ready[target] = latest(ready[target], end)
-            waits[target] -= 1
-            if waits[target] == 0:
-                self._follow(target, done)
-
-    def _follow(self, instance: int, done: list[int]) -> None:
-        if self.plan.meets[instance % self.plan.nodes]:
-            self._book(self, instance, self._ready[instance])
-        else:
-            self._end[instance] = self._ready[instance] + self._duration[instance]
+            self._end[instance] = self._ready[instance] + self.duration_ns[instance]
             done.append(instance)
+
+    def _spread(self, done: list[int]) -> None:
+        """Hand completion times to successors, and start those that have all, until nothing moves."""
+        plan, waits, ready, latest = self.plan, self._waits, self._ready, self._latest
+        while done:
+            instance = done.pop()
+            cycle, node = divmod(instance, plan.nodes)
+            end = self._end[instance]
+            for lag, offset in plan.feeds[node]:
+                if 0 <= cycle + lag < plan.cycles:
+                    target = instance + offset
+                    ready[target] = latest(ready[target], end)
+                    waits[target] -= 1
+                    if waits[target] == 0:
+                        self._start(target, done)
 
     def check_complete(self) -> None:
         """Raise AssertionError when some instance never ran: the graph was live, so all must have."""
@@ -110,7 +104,14 @@ class Cohort:
         return flat.transpose(1, 0, 2)
 
 
-def _by_instance(duration_ns: IntArray) -> list[Any]:
-    """Return durations in instance order: plain ints for one column, vectors for more."""
+def _times(instances: int, width: int) -> Any:
+    """Return zero times for all instances: packed ints for one column, one shared vector for more."""
+    if width == 1:
+        return array("q", bytes(8 * instances))
+    return [np.zeros(width, dtype=np.int64)] * instances
+
+
+def by_instance(duration_ns: IntArray) -> Sequence[Any]:
+    """Return durations of shape (nodes, cycles, columns) in instance order, as `Cohort` wants them."""
     ordered = duration_ns.transpose(1, 0, 2).reshape(-1, duration_ns.shape[2])
     return ordered[:, 0].tolist() if duration_ns.shape[2] == 1 else list(ordered)

@@ -1,15 +1,17 @@
 """Durations of all instances in whole nanoseconds, with alike ranks folded into one column."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
+from simulator.errors import InputError
 from simulator.pipeline import MarkedGraph
-from simulator.quantities import Amount, IntArray, Work
+from simulator.quantities import Amount, FloatArray, IntArray, Work
 from simulator.workload.draws import lognormal, uniforms
 
 LONGEST_NS = 2.0**62
+MOST_INSTANCES = 100_000_000  # completion times held in memory: 0.8 GB
 
 
 @dataclass(frozen=True)
@@ -27,18 +29,15 @@ class Variation:
 
 @dataclass(frozen=True, eq=False)
 class Durations:
-    """Whole nanoseconds, shape (nodes, cycles, columns), and the column of each rank.
+    """Whole nanoseconds `ns`, shape (nodes, cycles, columns), and the column of each rank.
 
-    Without jitter the cycles axis is a broadcast view: it costs no memory.
+    Without jitter the cycles axis is a broadcast view: it costs no memory. `nominal_ns`, shape
+    (nodes, columns), is what stages take when nothing varies.
     """
 
     ns: IntArray
     column_of: IntArray
-
-    @property
-    def nominal_ns(self) -> IntArray:
-        """Durations of the first cycle, shape (nodes, columns)."""
-        return self.ns[:, 0, :]
+    nominal_ns: IntArray
 
 
 def tabulate(
@@ -48,22 +47,47 @@ def tabulate(
 
     Ranks whose stages all take equally long share a column, unless durations are drawn at random.
     """
-    nominal = np.stack([_per_rank(seconds(node.stage.work), ranks) for node in graph.nodes])
+    amounts = [seconds(node.stage.work) for node in graph.nodes]
     if variation.none:
-        columns, column_of = _fold(_to_ns(nominal))
+        columns, column_of = _alike(graph, amounts, ranks)
+        _refuse_oversized(len(graph.nodes), cycles, columns.shape[1])
         shape = (len(graph.nodes), cycles, columns.shape[1])
-        return Durations(np.broadcast_to(columns[:, None, :], shape), column_of)
-    return Durations(_to_ns(_vary(graph, nominal, cycles, variation)), np.arange(ranks, dtype=np.int64))
+        return Durations(np.broadcast_to(columns[:, None, :], shape), column_of, columns)
+    _refuse_oversized(len(graph.nodes), cycles, ranks)
+    nominal = _stacked(amounts, ranks)
+    varied = _to_ns(graph, _vary(graph, nominal, cycles, variation))
+    return Durations(varied, np.arange(ranks, dtype=np.int64), _to_ns(graph, nominal))
 
 
-def _per_rank(amount: Amount, ranks: int) -> np.ndarray:
-    return np.broadcast_to(np.asarray(amount, dtype=np.float64), (ranks,))
+def _refuse_oversized(nodes: int, cycles: int, columns: int) -> None:
+    """Raise InputError when the run would hold more completion times than fit in memory."""
+    if nodes * cycles * columns > MOST_INSTANCES:
+        raise InputError(
+            f"the run is too large: {nodes} stages x {cycles} batches x {columns} ranks kept apart; "
+            f"at most {MOST_INSTANCES:,} together: take fewer batches, or alike ranks (no jitter, fold: auto)"
+        )
 
 
-def _to_ns(seconds: np.ndarray) -> IntArray:
+def _alike(graph: MarkedGraph, amounts: Sequence[Amount], ranks: int) -> tuple[IntArray, IntArray]:
+    """Return the distinct columns and each rank's; amounts without a rank axis need only one."""
+    if all(np.ndim(amount) == 0 for amount in amounts):
+        return _to_ns(graph, _stacked(amounts, 1)), np.zeros(ranks, dtype=np.int64)
+    return _fold(_to_ns(graph, _stacked(amounts, ranks)))
+
+
+def _stacked(amounts: Sequence[Amount], ranks: int) -> FloatArray:
+    return np.stack([np.broadcast_to(np.asarray(amount, dtype=np.float64), (ranks,)) for amount in amounts])
+
+
+def _to_ns(graph: MarkedGraph, seconds: FloatArray) -> IntArray:
+    """Round to whole ns. Raises InputError naming a stage whose time is no time."""
     ns = np.rint(seconds * 1e9)
-    if not np.all((ns >= 0) & (ns < LONGEST_NS)):
-        raise ValueError("a stage's duration is negative, not a number or beyond 146 years")
+    wrong = ~((ns >= 0) & (ns < LONGEST_NS)).reshape(len(ns), -1).all(axis=1)
+    if wrong.any():
+        stage = graph.nodes[int(np.argmax(wrong))].name
+        raise InputError(
+            f"stage {stage} would take {seconds[np.argmax(wrong)].max():g} s; at most 146 years are allowed"
+        )
     return ns.astype(np.int64)
 
 
@@ -76,7 +100,7 @@ def _fold(ns: IntArray) -> tuple[IntArray, IntArray]:
     return ns[:, first[by_first]], place[inverse.reshape(-1)].astype(np.int64)
 
 
-def _vary(graph: MarkedGraph, nominal: np.ndarray, cycles: int, variation: Variation) -> np.ndarray:
+def _vary(graph: MarkedGraph, nominal: FloatArray, cycles: int, variation: Variation) -> FloatArray:
     ranks = np.arange(nominal.shape[1], dtype=np.int64)
     varied = np.repeat(nominal[:, None, :], cycles, axis=1)
     for index, node in enumerate(graph.nodes):

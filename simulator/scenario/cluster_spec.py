@@ -20,6 +20,8 @@ from simulator.scenario.fields import (
     Time,
 )
 
+MOST_RANKS = 1 << 20
+
 
 class AcceleratorSpec(Spec):
     """An accelerator written out instead of named from the catalog."""
@@ -153,6 +155,8 @@ class ClusterSpec(Spec):
 
     def build(self) -> Cluster:
         """Return the cluster. Raises InputError on unknown names and on parts that do not fit."""
+        if self.per_host * self.hosts > MOST_RANKS:
+            raise InputError(f"{self.per_host * self.hosts:,} workers are too many; at most {MOST_RANKS:,} are allowed")
         accelerator = self._accelerator()
         fabric = self._fabric().resized(self.per_host * self.hosts)
         return Cluster(accelerator, self._host(), fabric, self.per_host, self.hosts)

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from simulator.engine.durations import Durations, tabulate
-from simulator.engine.events import run_events
+from simulator.engine.events import Progress, run_events
 from simulator.engine.recurrence import run_recurrence
 from simulator.errors import InputError, did_you_mean
 from simulator.results.bottleneck import Bottleneck, find_bottleneck
@@ -76,9 +76,10 @@ class Run:
         return make_report(self)
 
 
-def run_scenario(scenario: Scenario, engine: str = "events") -> Run:
+def run_scenario(scenario: Scenario, engine: str = "events", progress: Progress | None = None) -> Run:
     """Simulate `scenario` with `engine` (`events` or `vector`).
 
+    `progress(done, total)` is called now and then with collectives settled and to be settled.
     Raises InputError on impossible run settings and InfeasibleError when it cannot fit or deadlocks.
     """
     if engine not in ENGINES:
@@ -87,12 +88,21 @@ def run_scenario(scenario: Scenario, engine: str = "events") -> Run:
     settings = scenario.spec.run
     cycles = -(-settings.batches // graph.period)
     _check_window(scenario)
-    durations = tabulate(graph, scenario.costs.seconds, scenario.cluster.ranks, cycles, settings.variation())
+    durations = tabulated(scenario, cycles)
     if engine == "vector":
         timeline = run_recurrence(graph, durations)
     else:
-        timeline = run_events(graph, durations, folded=settings.fold == "auto")
+        timeline = run_events(graph, durations, settings.fold == "auto", progress)
     return Run(scenario, timeline, durations, memory)
+
+
+def tabulated(scenario: Scenario, cycles: int) -> Durations:
+    """Return the durations of all stages. Raises InputError when one has no finite time."""
+    settings, ranks = scenario.spec.run, scenario.cluster.ranks
+    return scenario.at(
+        "cluster",
+        lambda: tabulate(scenario.graph, scenario.costs.seconds, ranks, cycles, settings.variation()),
+    )
 
 
 def checked_memory(scenario: Scenario) -> Memory:

@@ -28,14 +28,16 @@ class Network:
         """
         if self.cluster.ranks == 1:
             return 0.0
-        busiest = float(np.max(np.maximum(sent, received)))
+        load = np.maximum(sent, received) / self.cluster.speed("network")
+        busiest = float(np.max(load))
         return _all_to_all(self.cluster.fabric, self.cluster, busiest)
 
     def all_reduce(self, size: float) -> float:
         """Return the time to add up a vector of `size` bytes over all ranks."""
         if self.cluster.ranks == 1:
             return 0.0
-        return _all_reduce(self.cluster.fabric, self.cluster, size)
+        slowest = float(np.min(self.cluster.speed("network")))  # a ring runs at the pace of its slowest link
+        return _all_reduce(self.cluster.fabric, self.cluster, size / slowest)
 
     @property
     def all_to_all_algorithm(self) -> str:

@@ -88,19 +88,22 @@ class CostModel:
 
     @seconds.register
     def _dense(self, work: DenseWork) -> Amount:
-        return self.dense.seconds(work, self.cluster.accelerator)
+        seconds = self.dense.seconds(work, self.cluster.accelerator)
+        return seconds / self.cluster.speed("compute")
 
     @seconds.register
     def _cpu(self, work: CpuWork) -> Amount:
         """Cores and DRAM are this rank's even share of its host."""
         traffic = _over(work.memory_bytes, self.cluster.dram_bandwidth_per_rank)
-        return np.maximum(work.core_seconds / self.cluster.cores_per_rank, traffic)
+        cores = work.core_seconds / self.cluster.cores_per_rank
+        return np.maximum(cores, traffic) / self.cluster.speed("host")
 
     @seconds.register
     def _rows(self, work: RowWork) -> Amount:
         """Random rows reach a measured share of the tier's bandwidth."""
         moved = work.rows * work.row_bytes * work.passes
-        return _over(moved, self._row_rate(work.tier))
+        resource = "memory" if work.tier == "hbm" else "host"
+        return _over(moved, self._row_rate(work.tier)) / self.cluster.speed(resource)
 
     def _row_rate(self, tier: str) -> float:
         accelerator = self.cluster.accelerator
@@ -115,8 +118,9 @@ class CostModel:
         """A copy within device memory reads and writes every byte."""
         accelerator = self.cluster.accelerator
         if work.path == "device":
-            return _over(2 * work.bytes, accelerator.hbm_bandwidth * accelerator.memory_efficiency)
-        return _over(work.bytes, accelerator.host_link_bandwidth)
+            rate = accelerator.hbm_bandwidth * accelerator.memory_efficiency
+            return _over(2 * work.bytes, rate) / self.cluster.speed("memory")
+        return _over(work.bytes, accelerator.host_link_bandwidth) / self.cluster.speed("copy")
 
     @seconds.register
     def _all_to_all(self, work: AllToAllWork) -> Amount:

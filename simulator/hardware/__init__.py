@@ -3,6 +3,18 @@
 from simulator.hardware.cluster import Cluster, Machine
 from simulator.hardware.fabric import Fabric, Link, TwoLevel
 from simulator.hardware.parts import Accelerator, Host, Nic
+from simulator.hardware.slowdown import Slowdown
 from simulator.hardware.torus import Torus
 
-__all__ = ["Accelerator", "Cluster", "Fabric", "Host", "Link", "Machine", "Nic", "Torus", "TwoLevel"]
+__all__ = [
+    "Accelerator",
+    "Cluster",
+    "Fabric",
+    "Host",
+    "Link",
+    "Machine",
+    "Nic",
+    "Slowdown",
+    "Torus",
+    "TwoLevel",
+]

@@ -6,6 +6,8 @@ from simulator.errors import InputError
 from simulator.hardware import checks
 from simulator.hardware.fabric import Fabric
 from simulator.hardware.parts import Accelerator, Host
+from simulator.hardware.slowdown import Slowdown, speed
+from simulator.quantities import Amount
 
 
 @dataclass(frozen=True)
@@ -20,6 +22,7 @@ class Cluster:
     fabric: Fabric
     per_host: int
     hosts: int
+    slow: tuple[Slowdown, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the counts against each other and against the fabric."""
@@ -30,6 +33,10 @@ class Cluster:
     def ranks(self) -> int:
         """The number of accelerators."""
         return self.per_host * self.hosts
+
+    def speed(self, resource: str) -> Amount:
+        """Return each rank's share of its nominal speed at `resource` (see `Slowdown`)."""
+        return speed(self.slow, resource, self.ranks)
 
     @property
     def cores_per_rank(self) -> float:

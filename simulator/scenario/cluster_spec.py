@@ -6,12 +6,13 @@ from pydantic import Field
 
 from simulator.costs import CostModel, DenseSpeed, Roofline, Utilization
 from simulator.errors import InputError
-from simulator.hardware import Accelerator, Cluster, Fabric, Host, Torus, TwoLevel, catalog
+from simulator.hardware import Accelerator, Cluster, Fabric, Host, Slowdown, Torus, TwoLevel, catalog
 from simulator.scenario.base import Spec
 from simulator.scenario.fields import (
     Bandwidth,
     Bytes,
     Count,
+    CountOrZero,
     FlopRate,
     Fraction,
     MoneyRate,
@@ -137,6 +138,24 @@ class UtilizationSpec(Spec):
 ComputeSpec = Annotated[RooflineSpec | UtilizationSpec, Field(discriminator="kind")]
 
 
+class SlowSpec(Spec):
+    """Hosts or ranks (numbered from 0) that reach only a share of their nominal speed."""
+
+    hosts: Annotated[tuple[CountOrZero, ...], Field(max_length=100_000)] = ()
+    ranks: Annotated[tuple[CountOrZero, ...], Field(max_length=100_000)] = ()
+    compute: Fraction = 1.0
+    memory: Fraction = 1.0
+    host: Fraction = 1.0
+    copy_links: Fraction = 1.0
+    network: Fraction = 1.0
+
+    def build(self, per_host: int) -> Slowdown:
+        """Return the slowdown of all ranks named, those of named hosts included."""
+        hosted = [host * per_host + place for host in self.hosts for place in range(per_host)]
+        ranks = tuple(sorted({*hosted, *self.ranks}))
+        return Slowdown(ranks, self.compute, self.memory, self.host, self.copy_links, self.network)
+
+
 class ClusterSpec(Spec):
     """Hosts of accelerators on a fabric.
 
@@ -152,14 +171,18 @@ class ClusterSpec(Spec):
     fabric: str | FabricSpec | None = None
     compute: ComputeSpec = RooflineSpec(kind="roofline")
     unexplained_host_time: Time | None = None
+    slow: Annotated[tuple[SlowSpec, ...], Field(max_length=1000)] = ()
 
     def build(self) -> Cluster:
         """Return the cluster. Raises InputError on unknown names and on parts that do not fit."""
         if self.per_host * self.hosts > MOST_RANKS:
-            raise InputError(f"{self.per_host * self.hosts:,} workers are too many; at most {MOST_RANKS:,} are allowed")
+            raise InputError(
+                f"{self.per_host * self.hosts:,} workers are too many; at most {MOST_RANKS:,} are allowed"
+            )
         accelerator = self._accelerator()
         fabric = self._fabric().resized(self.per_host * self.hosts)
-        return Cluster(accelerator, self._host(), fabric, self.per_host, self.hosts)
+        slow = tuple(one.build(self.per_host) for one in self.slow)
+        return Cluster(accelerator, self._host(), fabric, self.per_host, self.hosts, slow)
 
     def costs(self, cluster: Cluster) -> CostModel:
         """Return how fast work goes on `cluster`."""

@@ -1,9 +1,12 @@
-"""Collectives over all ranks of a cluster: latency plus bytes over bandwidth, level by level.
+"""Collectives over all ranks of a cluster: what they send over which links, and how long that takes alone.
 
-No contention between collectives. A `TwoLevel` fabric has a fast domain (a host, a rack) and what
-connects domains; a torus has one level. Every function returns seconds; bytes are per rank.
+A collective is a sequence of phases: a start-up, then flows that begin together. Links come in
+classes, one link of each class per rank and direction: on a `TwoLevel` fabric into the fast domain
+(`near`) and out of it (`far`); on a torus the share of the narrowest cut (`cut`) and all links of a
+chip together (`chip`). Nothing is said here of other collectives that use the links at the same time.
 """
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import singledispatch
 from math import ceil, log2
@@ -16,28 +19,59 @@ from simulator.quantities import Amount
 
 
 @dataclass(frozen=True)
+class Flows:
+    """Equal flows of `bytes` each; `crossing` says how many of them cross one link of a class."""
+
+    bytes: float
+    crossing: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Phase:
+    """`seconds` that use no link (start-up, local work), then all `flows` at once."""
+
+    seconds: float
+    flows: tuple[Flows, ...] = ()
+
+
+@dataclass(frozen=True)
 class Network:
     """Collectives among all ranks of `cluster`."""
 
     cluster: Cluster
 
-    def all_to_all(self, sent: Amount, received: Amount) -> float:
-        """Return the time in which ranks send and receive so many bytes each, own share included.
+    def all_to_all(self, sent: Amount, received: Amount) -> tuple[Phase, ...]:
+        """Return the phases in which ranks send and receive so many bytes each, own share included.
 
         Everybody gets something from the busiest rank, which ends last and so sets the time of all.
         """
         if self.cluster.ranks == 1:
-            return 0.0
+            return ()
         load = np.maximum(sent, received) / self.cluster.speed("network")
-        busiest = float(np.max(load))
-        return _all_to_all(self.cluster.fabric, self.cluster, busiest)
+        return (_all_to_all(self.cluster.fabric, self.cluster, float(np.max(load))),)
 
-    def all_reduce(self, size: float) -> float:
-        """Return the time to add up a vector of `size` bytes over all ranks."""
+    def all_reduce(self, size: float) -> tuple[Phase, ...]:
+        """Return the phases that add up a vector of `size` bytes over all ranks."""
         if self.cluster.ranks == 1:
-            return 0.0
+            return ()
         slowest = float(np.min(self.cluster.speed("network")))  # a ring runs at the pace of its slowest link
         return _all_reduce(self.cluster.fabric, self.cluster, size / slowest)
+
+    @property
+    def rates(self) -> dict[str, float]:
+        """Bytes/s of one link of each class."""
+        return _rates(self.cluster.fabric, self.cluster)
+
+    def alone(self, phases: Sequence[Phase]) -> float:
+        """Return the seconds of `phases` with the network to themselves: the busiest link sets each."""
+        return sum(phase.seconds + self._busiest_link(phase.flows) for phase in phases)
+
+    def _busiest_link(self, flows: Sequence[Flows]) -> float:
+        rates, load = self.rates, dict.fromkeys(self.rates, 0.0)
+        for flow in flows:
+            for link, crossing in flow.crossing.items():
+                load[link] += flow.bytes * crossing
+        return max(load[link] / rates[link] for link in load)
 
     @property
     def all_to_all_algorithm(self) -> str:
@@ -65,60 +99,77 @@ class _Levels:
         return cls(cluster.ranks, inside, ceil(cluster.ranks / inside))
 
 
+def _unknown(what: str, fabric: Fabric) -> InputError:
+    return InputError(f"no {what} is known on a {type(fabric).__name__} fabric")
+
+
 @singledispatch
-def _all_to_all(fabric: Fabric, cluster: Cluster, size: float) -> float:
-    raise InputError(f"no all-to-all is known on a {type(fabric).__name__} fabric")
+def _rates(fabric: Fabric, cluster: Cluster) -> dict[str, float]:
+    raise _unknown("link", fabric)
+
+
+@_rates.register
+def _(fabric: TwoLevel, cluster: Cluster) -> dict[str, float]:
+    return {"near": fabric.fast.rate, "far": fabric.slow(cluster.ranks).rate}
+
+
+@_rates.register
+def _(fabric: Torus, cluster: Cluster) -> dict[str, float]:
+    """Half of a chip's bytes cross the narrowest cut, half of them each way: a quarter of all."""
+    cut = 4 * fabric.bisection_bandwidth() / cluster.ranks
+    return {"cut": cut, "chip": fabric.injection_bandwidth()}
+
+
+@singledispatch
+def _all_to_all(fabric: Fabric, cluster: Cluster, size: float) -> Phase:
+    raise _unknown("all-to-all", fabric)
 
 
 @_all_to_all.register
-def _(fabric: TwoLevel, cluster: Cluster, size: float) -> float:
-    """Both levels work at once; a rank sends (inside - 1) / n of its bytes near and the rest far."""
-    levels = _Levels.of(cluster)
-    near = size * ((levels.inside - 1) / levels.ranks) / fabric.fast.rate
+def _(fabric: TwoLevel, cluster: Cluster, size: float) -> Phase:
+    """One flow to every other rank; near and far ones go their own ways at the same time."""
+    levels, part = _Levels.of(cluster), size / cluster.ranks
+    near = Flows(part, {"near": levels.inside - 1})
     if levels.domains == 1:
-        return fabric.within_latency + near
-    far = size * ((levels.ranks - levels.inside) / levels.ranks) / fabric.slow(levels.ranks).rate
-    return fabric.between_latency + max(near, far)
+        return Phase(fabric.within_latency, (near,))
+    far = Flows(part, {"far": levels.ranks - levels.inside})
+    return Phase(fabric.between_latency, (near, far) if levels.inside > 1 else (far,))
 
 
 @_all_to_all.register
-def _(fabric: Torus, cluster: Cluster, size: float) -> float:
-    """The busier of the narrowest cut, which a quarter of all bytes cross each way, and all links.
-
-    All links carry size * average hops per chip (our derivation; equal on an even, regular torus).
-    """
-    cut = cluster.ranks * size / 4 / fabric.bisection_bandwidth()
-    links = size * fabric.average_hops() / fabric.injection_bandwidth()
-    return fabric.hop_latency * fabric.average_hops() + max(cut, links)
+def _(fabric: Torus, cluster: Cluster, size: float) -> Phase:
+    """Every byte crosses as many of the chips' links as it has hops on average (our derivation)."""
+    hops = fabric.average_hops()
+    return Phase(fabric.hop_latency * hops, (Flows(size, {"cut": 1.0, "chip": hops}),))
 
 
 @singledispatch
-def _all_reduce(fabric: Fabric, cluster: Cluster, size: float) -> float:
-    raise InputError(f"no all-reduce is known on a {type(fabric).__name__} fabric")
+def _all_reduce(fabric: Fabric, cluster: Cluster, size: float) -> tuple[Phase, ...]:
+    raise _unknown("all-reduce", fabric)
 
 
 @_all_reduce.register
-def _(fabric: TwoLevel, cluster: Cluster, size: float) -> float:
+def _(fabric: TwoLevel, cluster: Cluster, size: float) -> tuple[Phase, ...]:
     """Reduce-scatter in the domain, ring all-reduce of each shard between domains, all-gather.
 
     The start-up between domains was measured between two and grows with log2 of their number, as
-    tuned libraries show at scale.
+    tuned libraries show at scale. The two near phases are put together, before the far one.
     """
     levels = _Levels.of(cluster)
-    slow = fabric.slow(levels.ranks)
-    near = _ring(levels.inside, size, fabric.fast.rate)
-    far = _ring(levels.domains, size / levels.inside, slow.rate)
-    start_up = fabric.within_latency * (levels.inside > 1) + slow.latency * log2(levels.domains)
-    return near + far + start_up
+    near = Phase(fabric.within_latency, _ring(levels.inside, size, "near"))
+    far = Phase(
+        fabric.between_latency * log2(levels.domains), _ring(levels.domains, size / levels.inside, "far")
+    )
+    return tuple(phase for phase in (near, far) if phase.flows)
 
 
 @_all_reduce.register
-def _(fabric: Torus, cluster: Cluster, size: float) -> float:
+def _(fabric: Torus, cluster: Cluster, size: float) -> tuple[Phase, ...]:
     """Rings along all axes at once use every link of a chip."""
     furthest = sum(fabric.dims) / 2 if fabric.wrap else sum(fabric.dims)
-    return _ring(cluster.ranks, size, fabric.injection_bandwidth()) + 2 * furthest * fabric.hop_latency
+    return (Phase(2 * furthest * fabric.hop_latency, _ring(cluster.ranks, size, "chip")),)
 
 
-def _ring(ranks: int, size: float, rate: float) -> float:
+def _ring(ranks: int, size: float, link: str) -> tuple[Flows, ...]:
     """A ring over n ranks moves 2 (n - 1) / n of the vector per rank (Patarasuk and Yuan, 2009)."""
-    return 2 * (ranks - 1) / ranks * size / rate
+    return (Flows(2 * (ranks - 1) / ranks * size, {link: 1.0}),) if ranks > 1 else ()

@@ -1,12 +1,12 @@
 """How fast work is done on a cluster: seconds from amounts, one function per kind of work."""
 
 from dataclasses import dataclass
-from functools import singledispatchmethod
+from functools import cached_property, singledispatchmethod
 from typing import Protocol
 
 import numpy as np
 
-from simulator.costs.collectives import Network
+from simulator.costs.collectives import Network, Phase
 from simulator.errors import InputError
 from simulator.hardware import Accelerator, Cluster
 from simulator.quantities import (
@@ -76,7 +76,7 @@ class CostModel:
     cluster: Cluster
     dense: DenseSpeed = Roofline()
 
-    @property
+    @cached_property
     def network(self) -> Network:
         """What collectives over all ranks cost."""
         return Network(self.cluster)
@@ -124,12 +124,29 @@ class CostModel:
 
     @seconds.register
     def _all_to_all(self, work: AllToAllWork) -> Amount:
-        received = work.bytes if work.received_bytes is None else work.received_bytes
-        return self.network.all_to_all(work.bytes, received)
+        return self.network.alone(self.phases(work))
 
     @seconds.register
     def _all_reduce(self, work: AllReduceWork) -> Amount:
+        return self.network.alone(self.phases(work))
+
+    @singledispatchmethod
+    def phases(self, work: Work) -> tuple[Phase, ...]:
+        """Return what a collective does, phase by phase; other work is one phase without flows."""
+        return (Phase(float(np.max(self.seconds(work)))),)
+
+    @phases.register
+    def _all_to_all_phases(self, work: AllToAllWork) -> tuple[Phase, ...]:
+        received = work.bytes if work.received_bytes is None else work.received_bytes
+        return self.network.all_to_all(work.bytes, received)
+
+    @phases.register
+    def _all_reduce_phases(self, work: AllReduceWork) -> tuple[Phase, ...]:
         return self.network.all_reduce(work.bytes)
+
+    @phases.register
+    def _in_turn_phases(self, work: InTurn) -> tuple[Phase, ...]:
+        return tuple(phase for part in work.parts for phase in self.phases(part))
 
     @seconds.register
     def _hold(self, work: HoldWork) -> Amount:

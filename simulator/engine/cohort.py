@@ -16,7 +16,8 @@ class Plan:
     """The graph in flat form. Instance (node, cycle) has the index cycle * nodes + node.
 
     `waits[instance]` counts the inputs that lie within the run; `feeds[node]` lists
-    (lag, offset of the target instance) pairs; `meets[node]` marks collectives.
+    (lag, offset of the target instance) pairs; `meets[node]` marks collectives, `timed[node]` all
+    stages that need an event to begin: collectives, and those that share something.
     """
 
     nodes: int
@@ -24,24 +25,26 @@ class Plan:
     waits: list[int]
     feeds: list[list[tuple[int, int]]]
     meets: list[bool]
+    timed: list[bool]
 
     @classmethod
-    def of(cls, graph: MarkedGraph, cycles: int) -> "Plan":
-        """Flatten `graph` for a run of `cycles` cycles."""
+    def of(cls, graph: MarkedGraph, cycles: int, shared: Sequence[bool]) -> "Plan":
+        """Flatten `graph` for a run of `cycles` cycles in which the `shared` nodes may slow down."""
         count = len(graph.nodes)
         waits = np.zeros((cycles, count), dtype=np.int64)
         for edge in graph.edges:
-            waits[max(0, edge.lag) : cycles + min(0, edge.lag), edge.target] += 1
+            waits[max(0, edge.lag) : max(0, cycles + min(0, edge.lag)), edge.target] += 1
         feeds = [[(e.lag, e.lag * count + e.target - e.source) for e in out] for out in graph.outgoing]
         meets = [node.stage.work.rendezvous for node in graph.nodes]
-        return cls(count, cycles, waits.ravel().tolist(), feeds, meets)
+        timed = [meet or share for meet, share in zip(meets, shared, strict=True)]
+        return cls(count, cycles, waits.ravel().tolist(), feeds, meets, timed)
 
 
 class Cohort:
     """The state of one cohort: which instances still wait for how many inputs, and since when.
 
     `duration_ns` holds one entry per instance: an int when the cohort is one column wide, else a
-    vector. `book(cohort, instance, ready)` is called when a collective has all its local inputs.
+    vector. `book(cohort, instance, ready)` is called when a timed stage has all its local inputs.
     """
 
     def __init__(
@@ -71,8 +74,8 @@ class Cohort:
         self._spread([instance])
 
     def _start(self, instance: int, done: list[int]) -> None:
-        """Begin an instance that has all its inputs: local work ends at a known time at once."""
-        if self.plan.meets[instance % self.plan.nodes]:
+        """Begin an instance that has all its inputs: what shares nothing ends at a known time."""
+        if self.plan.timed[instance % self.plan.nodes]:
             self._book(self, instance, self._ready[instance])
         else:
             self._end[instance] = self._ready[instance] + self.duration_ns[instance]

@@ -11,6 +11,7 @@ from simulator.quantities import Amount, FloatArray, IntArray, Work
 from simulator.workload.draws import lognormal, uniforms
 
 LONGEST_NS = 2.0**62
+LONGEST_RUN_S = 2.0**63 / 1e9
 MOST_INSTANCES = 100_000_000  # completion times held in memory: 0.8 GB
 
 
@@ -52,11 +53,11 @@ def tabulate(
         columns, column_of = _alike(graph, amounts, ranks)
         _refuse_oversized(len(graph.nodes), cycles, columns.shape[1])
         shape = (len(graph.nodes), cycles, columns.shape[1])
-        return Durations(np.broadcast_to(columns[:, None, :], shape), column_of, columns)
+        return _within_clock(Durations(np.broadcast_to(columns[:, None, :], shape), column_of, columns))
     _refuse_oversized(len(graph.nodes), cycles, ranks)
     nominal = _stacked(amounts, ranks)
     varied = _to_ns(graph, _vary(graph, nominal, cycles, variation))
-    return Durations(varied, np.arange(ranks, dtype=np.int64), _to_ns(graph, nominal))
+    return _within_clock(Durations(varied, np.arange(ranks, dtype=np.int64), _to_ns(graph, nominal)))
 
 
 def _refuse_oversized(nodes: int, cycles: int, columns: int) -> None:
@@ -66,6 +67,16 @@ def _refuse_oversized(nodes: int, cycles: int, columns: int) -> None:
             f"the run is too large: {nodes} stages x {cycles} batches x {columns} ranks kept apart; "
             f"at most {MOST_INSTANCES:,} together: take fewer batches, or alike ranks (no jitter, fold: auto)"
         )
+
+
+def _within_clock(durations: Durations) -> Durations:
+    """Raise InputError when the run may last longer than a clock of 63 bits counts, all in turn."""
+    total_s = float(durations.ns.max(axis=2).sum(dtype=np.float64)) / 1e9
+    if total_s >= LONGEST_RUN_S:
+        raise InputError(
+            f"the run may last {total_s:.3g} s; at most {LONGEST_RUN_S:.3g} s (292 years) are allowed"
+        )
+    return durations
 
 
 def _alike(graph: MarkedGraph, amounts: Sequence[Amount], ranks: int) -> tuple[IntArray, IntArray]:

@@ -7,7 +7,7 @@ Resource). At a collective each cohort spends one event to arrive; the last arri
 """
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import Any, cast
 
@@ -15,7 +15,10 @@ import numpy as np
 import simpy
 
 from simulator.engine.cohort import Cohort, Plan, by_instance
+from simulator.engine.contention import Contention
 from simulator.engine.durations import Durations
+from simulator.engine.network import SharedNetwork
+from simulator.engine.sharing import Needs, SharedRank
 from simulator.pipeline import MarkedGraph
 from simulator.quantities import IntArray
 from simulator.results.timeline import Timeline
@@ -25,15 +28,22 @@ BETWEEN_REPORTS = 16
 
 
 def run_events(
-    graph: MarkedGraph, durations: Durations, folded: bool = True, progress: Progress | None = None
+    graph: MarkedGraph,
+    durations: Durations,
+    folded: bool = True,
+    contention: Contention | None = None,
+    progress: Progress | None = None,
 ) -> Timeline:
     """Return the completion times of all instances, simulated event by event.
 
-    Folded: all columns move as one cohort of vectors. Unfolded: each rank is a cohort of its own.
-    Both give the same times, because ranks meet at collectives only. `progress(done, total)` is
-    called once in a while with the collectives settled so far and in all.
+    With `contention`, stages of a rank share its engines, memories and copy paths, and collectives
+    share the network; without, every stage takes its nominal time.
+
+    Folded: alike ranks move as one. Unfolded: each rank is a cohort of its own. Both give the same
+    times, because ranks meet at collectives only. `progress(done, total)` is called once in a while
+    with the collectives settled so far and in all.
     """
-    simulation = _Simulation(graph, durations, folded)
+    simulation = _Simulation(graph, durations, folded, contention)
     simulation.progress = progress
     with _no_cycle_search():
         end = simulation.run()
@@ -57,23 +67,32 @@ def _no_cycle_search() -> Iterator[None]:
 class _Simulation:
     """One run: the SimPy environment, the cohorts, and the collectives that are under way."""
 
-    def __init__(self, graph: MarkedGraph, durations: Durations, folded: bool) -> None:
+    def __init__(
+        self, graph: MarkedGraph, durations: Durations, folded: bool, contention: Contention | None
+    ) -> None:
         self.env = simpy.Environment()
-        self.plan = Plan.of(graph, durations.ns.shape[1])
-        self.cohorts = list(self._folded(durations) if folded else self._unfolded(durations))
+        self.needs = contention.needs if contention else Needs.none(graph)
+        self.plan = Plan.of(graph, durations.ns.shape[1], self.needs.shared)
+        self.network = SharedNetwork(self.env, contention) if contention else None
+        self.cohorts = list(self._grouped(durations, folded))
+        self.ranks = {id(cohort): self._shared_rank(cohort) for cohort in self.cohorts}
         self.missing: dict[int, int] = {}  # cohorts still to come, by collective under way
         self.events = 0
         self.settled = 0
         self.progress: Progress | None = None
 
-    def _folded(self, durations: Durations) -> Iterator[Cohort]:
-        yield Cohort(self.plan, durations.ns.shape[2], by_instance(durations.ns), self._book)
-
-    def _unfolded(self, durations: Durations) -> Iterator[Cohort]:
+    def _grouped(self, durations: Durations, folded: bool) -> Iterator[Cohort]:
+        """Yield one cohort of all columns, or one per column where ranks share, or one per rank."""
         columns = range(durations.ns.shape[2])
-        shared = [by_instance(durations.ns[:, :, column : column + 1]) for column in columns]
-        for column in durations.column_of:
-            yield Cohort(self.plan, 1, shared[column], self._book)
+        if folded and not any(self.needs.shared):
+            yield Cohort(self.plan, len(columns), by_instance(durations.ns), self._book)
+            return
+        each = [by_instance(durations.ns[:, :, column : column + 1]) for column in columns]
+        for column in columns if folded else durations.column_of:
+            yield Cohort(self.plan, 1, each[column], self._book)
+
+    def _shared_rank(self, cohort: Cohort) -> SharedRank:
+        return SharedRank(self.env, self.needs, lambda instance: cohort.complete(instance, int(self.env.now)))
 
     def run(self) -> IntArray:
         """Run to the end; return completion times (nodes, cycles, columns)."""
@@ -82,17 +101,33 @@ class _Simulation:
         self.env.run()
         for cohort in self.cohorts:
             cohort.check_complete()
+        self.events += sum(rank.events for rank in self.ranks.values())
+        self.events += self.network.events if self.network else 0
         return np.concatenate([cohort.times() for cohort in self.cohorts], axis=2)
 
     def _book(self, cohort: Cohort, instance: int, ready: Any) -> None:
-        """Let `cohort` arrive at a collective when the last of its ranks is ready."""
+        """Let `cohort` begin a timed stage when the last of its ranks is ready."""
         last = ready if cohort.width == 1 else int(ready.max())
-        event = self.env.timeout(last - self.env.now, value=instance)
-        event.callbacks.append(self._arrive)
+        if last == self.env.now and not self.plan.meets[instance % self.plan.nodes]:
+            self._begin_shared(cohort, instance)
+            return
+        event = self.env.timeout(last - self.env.now, value=(cohort, instance))
+        event.callbacks.append(self._begin)
         self.events += 1
 
-    def _arrive(self, event: simpy.Event) -> None:
-        instance = cast(int, event.value)
+    def _begin(self, event: simpy.Event) -> None:
+        cohort, instance = cast(tuple[Cohort, int], event.value)
+        node = instance % self.plan.nodes
+        if self.plan.meets[node]:
+            self._arrive(instance)
+        else:
+            self._begin_shared(cohort, instance)
+
+    def _begin_shared(self, cohort: Cohort, instance: int) -> None:
+        rank = self.ranks[id(cohort)]
+        rank.begin(instance, instance % self.plan.nodes, cohort.duration_ns[instance])
+
+    def _arrive(self, instance: int) -> None:
         missing = self.missing.get(instance, len(self.cohorts)) - 1
         self.missing[instance] = missing
         if missing == 0:
@@ -104,6 +139,17 @@ class _Simulation:
         self.settled += 1
         if self.progress and self.settled % BETWEEN_REPORTS == 0:
             self.progress(self.settled, sum(self.plan.meets) * self.plan.cycles)
-        now = int(self.env.now)
+        if self.network:
+            self.env.process(self._carry(self.network, instance))
+        else:
+            self._release(instance, int(self.env.now))
+
+    def _carry(self, network: SharedNetwork, instance: int) -> Generator[simpy.Event, None, None]:
+        """Take a collective through the network; what others cost it there delays all ranks alike."""
+        longest = max(int(np.max(cohort.duration_ns[instance])) for cohort in self.cohorts)
+        yield from network.carry(instance % self.plan.nodes, longest)
+        self._release(instance, int(self.env.now) - longest)
+
+    def _release(self, instance: int, since: int) -> None:
         for cohort in self.cohorts:
-            cohort.complete(instance, now + cohort.duration_ns[instance])
+            cohort.complete(instance, since + cohort.duration_ns[instance])

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from simulator.costs.busy import busy_seconds
+from simulator.costs.occupancy import occupancy
 from simulator.quantities import AllReduceWork, AllToAllWork, HoldWork, InTurn, Together, Work
 from simulator.results.report import BUSY, EXPOSED_KINDS, RAW_KINDS, StepReport, percentiles
 from simulator.scenario.simulate import Run
@@ -71,13 +71,24 @@ def _raw_ms(run: Run) -> dict[str, float]:
     return {kind: float(total[kind]) / 1e6 for kind in RAW_KINDS}
 
 
+# Several resources behind one word of the report: the busiest of them counts.
+BEHIND = {
+    "compute": ("tensor",),
+    "sparse": (),
+    "memory": ("hbm",),
+    "network": ("network",),
+    "host": ("cores", "dram"),
+    "copy": ("host_to_device", "device_to_host"),
+}
+
+
 def _busy_share(run: Run, step_s: float) -> dict[str, float]:
     """Share of the step in which a rank's resources work, from the amounts and their costs."""
-    total: dict[str, float] = dict.fromkeys(BUSY, 0.0)
+    total: dict[str, float] = {}
     for node in run.timeline.graph.nodes:
-        for resource, seconds in busy_seconds(node.stage.work, run.scenario.costs).items():
-            total[resource] += seconds / run.timeline.graph.period
-    return {resource: total[resource] / step_s for resource in BUSY}
+        for resource, seconds in occupancy(node.stage.work, run.scenario.costs).items():
+            total[resource] = total.get(resource, 0.0) + seconds / run.timeline.graph.period
+    return {word: max((total.get(one, 0.0) for one in BEHIND[word]), default=0.0) / step_s for word in BUSY}
 
 
 def _staleness(run: Run) -> dict[str, float]:

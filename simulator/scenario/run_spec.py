@@ -6,7 +6,7 @@ from pydantic import Field
 
 from simulator.engine import Variation
 from simulator.scenario.base import Spec
-from simulator.scenario.fields import Count, CountOrZero, Fraction
+from simulator.scenario.fields import Count, CountOrZero, Flag, Fraction
 from simulator.sharding import RowWise
 
 
@@ -41,13 +41,14 @@ class RunSpec(Spec):
     """How long to run, what to leave out at the start, and how.
 
     `fold`: `auto` carries alike ranks together, `off` runs each rank on its own; both give the
-    same times.
+    same times. `contention`: whether stages share engines, memories, copy paths and the network.
     """
 
     batches: Count = Field(default=60, le=100_000)
     warm_up: CountOrZero = 20
     seed: CountOrZero = 0
     fold: Literal["auto", "off"] = "auto"
+    contention: Flag = False
     jitter: JitterSpec = JitterSpec()
 
     def variation(self) -> Variation:

@@ -5,6 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
+from simulator.engine.contention import Contention
 from simulator.engine.durations import Durations, tabulate
 from simulator.engine.events import Progress, run_events
 from simulator.engine.recurrence import run_recurrence
@@ -92,7 +93,8 @@ def run_scenario(scenario: Scenario, engine: str = "events", progress: Progress 
     if engine == "vector":
         timeline = run_recurrence(graph, durations)
     else:
-        timeline = run_events(graph, durations, settings.fold == "auto", progress)
+        shared = Contention.of(graph, scenario.costs) if settings.contention else None
+        timeline = run_events(graph, durations, settings.fold == "auto", shared, progress)
     return Run(scenario, timeline, durations, memory)
 
 

@@ -1,0 +1,144 @@
+"""Sharing of the network: collectives that are under way at the same time share links max-min.
+
+A collective that meets no other takes exactly the time that it takes alone. As soon as a second one
+starts to send, both are handed to the fluid solver, the first from the moment at which it began.
+"""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass, replace
+from math import floor
+from typing import cast
+
+import numpy as np
+import simpy
+
+from simulator.costs import Flows, Phase
+from simulator.engine.contention import Contention
+from simulator.engine.fluid.flows import FlowClasses
+from simulator.engine.fluid.fluid import Fluid
+
+NS = 1e9
+
+
+@dataclass(eq=False)
+class _Move:
+    """The flows of one phase under way since `begin` ns; `shared` once they are in the fluid solver."""
+
+    flows: FlowClasses
+    begin: int
+    ended: simpy.Event
+    shared: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class _Leg:
+    """One phase of a collective: ns before its flows, the flows (None without), ns that they take alone."""
+
+    before_ns: float
+    flows: FlowClasses | None
+    alone_ns: float
+
+    def scaled(self, factor: float) -> "_Leg":
+        """Return the leg with everything `factor` times as long."""
+        if factor == 1.0:
+            return self
+        flows = self.flows and _resized(self.flows, factor)
+        return _Leg(self.before_ns * factor, flows, self.alone_ns * factor)
+
+
+class SharedNetwork:
+    """All collectives under way. Drive `carry` as part of a SimPy process."""
+
+    def __init__(self, env: simpy.Environment, contention: Contention) -> None:
+        """Start with an idle network."""
+        self.env = env
+        self._links = sorted(contention.rates)
+        self._rates = np.array([contention.rates[link] for link in self._links])
+        self._fluid = Fluid(self._rates)
+        self._moves: dict[int, _Move] = {}
+        self._legs = [tuple(self._leg(phase) for phase in phases) for phases in contention.phases]
+        self._token = 0
+        self._tags = 0
+        self.events = 0
+
+    def carry(self, node: int, longest_ns: int) -> Generator[simpy.Event, None, None]:
+        """Take the collective of `node` through its phases; alone that takes exactly `longest_ns`."""
+        begin, planned, met = int(self.env.now), 0.0, False
+        legs = self._legs[node]
+        nominal = sum(leg.before_ns + leg.alone_ns for leg in legs)
+        for leg in legs:
+            scaled = leg.scaled(longest_ns / nominal if nominal else 1.0)
+            planned += scaled.before_ns
+            start = begin + floor(planned) if not met else int(self.env.now) + floor(scaled.before_ns)
+            yield self._until(start)
+            met = (yield from self._send(scaled)) or met
+            planned += scaled.alone_ns
+        if not met:
+            yield self._until(begin + longest_ns)
+
+    def _until(self, moment: int) -> simpy.Event:
+        self.events += 1
+        return self.env.timeout(max(0, moment - int(self.env.now)))
+
+    def _send(self, leg: _Leg) -> Generator[simpy.Event, None, bool]:
+        """Let the flows of a leg pass; return whether others were met on the way."""
+        if leg.flows is None:
+            return False
+        self._tags += 1
+        tag, move = self._tags, _Move(leg.flows, int(self.env.now), self.env.event())
+        self._moves[tag] = move
+        if len(self._moves) > 1:
+            self._share()
+        else:
+            alone = self._until(move.begin + floor(leg.alone_ns))
+            alone.callbacks.append(lambda _: self._end_alone(tag))
+        yield move.ended
+        return move.shared
+
+    def _end_alone(self, tag: int) -> None:
+        move = self._moves.get(tag)
+        if move and not move.shared:
+            del self._moves[tag]
+            move.ended.succeed()
+
+    def _share(self) -> None:
+        """Hand all moves that are not yet there to the fluid solver, each from when it began."""
+        for tag, move in self._moves.items():
+            if not move.shared:
+                move.shared = True
+                self._fluid.start(move.begin, move.flows, tag)
+        self._watch()
+
+    def _watch(self) -> None:
+        """Wake up at the next end; older wake-ups lapse."""
+        self._token += 1
+        moment = self._fluid.next_finish()
+        if moment is not None:
+            wake = self._until(moment)
+            token = self._token
+            wake.callbacks.append(lambda _: self._wake(token))
+
+    def _wake(self, token: int) -> None:
+        if token != self._token:
+            return
+        for finished in self._fluid.advance(int(self.env.now)):
+            if finished.last:
+                self._moves.pop(cast(int, finished.tag)).ended.succeed()
+        self._watch()
+
+    def _leg(self, phase: Phase) -> _Leg:
+        if not phase.flows:
+            return _Leg(phase.seconds * NS, None, 0.0)
+        flows = self._classes(phase.flows)
+        load = np.bincount(flows.link, flows.coefficient * flows.bytes[flows.owner()], len(self._rates))
+        return _Leg(phase.seconds * NS, flows, float((load / self._rates).max()) * NS)
+
+    def _classes(self, flows: Sequence[Flows]) -> FlowClasses:
+        """Return flows that compete as one: each collective counts once on a link, however many its flows."""
+        rows = [{self._links.index(link): count for link, count in flow.crossing.items()} for flow in flows]
+        weight = [1.0 / max(flow.crossing.values()) for flow in flows]
+        return FlowClasses.of_rows(rows, [flow.bytes for flow in flows], weight)
+
+
+def _resized(flows: FlowClasses, factor: float) -> FlowClasses:
+    return replace(flows, bytes=flows.bytes * factor)

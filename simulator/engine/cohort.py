@@ -60,6 +60,11 @@ class Cohort:
         self._ready = _times(len(plan.waits), width)
         self._end = _times(len(plan.waits), width)
 
+    def longest(self, instance: int) -> int:
+        """Return how long `instance` takes on the slowest column, ns."""
+        duration = self.duration_ns[instance]
+        return duration if self.width == 1 else int(duration.max())
+
     def begin(self) -> None:
         """Start every instance that waits for nothing."""
         for instance, waits in enumerate(self.plan.waits):
@@ -83,13 +88,14 @@ class Cohort:
 
     def _spread(self, done: list[int]) -> None:
         """Hand completion times to successors, and start those that have all, until nothing moves."""
-        plan, waits, ready, latest = self.plan, self._waits, self._ready, self._latest
+        plan, waits, ready, latest, ends = self.plan, self._waits, self._ready, self._latest, self._end
+        nodes, cycles, feeds = plan.nodes, plan.cycles, plan.feeds
         while done:
             instance = done.pop()
-            cycle, node = divmod(instance, plan.nodes)
-            end = self._end[instance]
-            for lag, offset in plan.feeds[node]:
-                if 0 <= cycle + lag < plan.cycles:
+            cycle, node = divmod(instance, nodes)
+            end = ends[instance]
+            for lag, offset in feeds[node]:
+                if 0 <= cycle + lag < cycles:
                     target = instance + offset
                     ready[target] = latest(ready[target], end)
                     waits[target] -= 1

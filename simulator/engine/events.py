@@ -146,7 +146,7 @@ class _Simulation:
 
     def _carry(self, network: SharedNetwork, instance: int) -> Generator[simpy.Event, None, None]:
         """Take a collective through the network; what others cost it there delays all ranks alike."""
-        longest = max(int(np.max(cohort.duration_ns[instance])) for cohort in self.cohorts)
+        longest = max(cohort.longest(instance) for cohort in self.cohorts)
         yield from network.carry(instance % self.plan.nodes, longest)
         self._release(instance, int(self.env.now) - longest)
 

@@ -110,21 +110,24 @@ class SharedRank:
         self.events = 0
         self._done = done
         self._running: list[_Running] = []
-        self._since = 0
-        self._wake_at = NEVER
+        self._since: float = 0
+        self._wake_at: float = NEVER
 
     def begin(self, instance: int, node: int, duration_ns: int) -> None:
         """Start `instance` now; alone it takes `duration_ns`."""
-        if self._running:
+        started = _Running(instance, node, duration_ns)
+        if self._running or duration_ns == 0:
             self._advance()
-        else:
-            self._since = int(self.env.now)
-        self._running.append(_Running(instance, node, float(duration_ns)))
-        self._settle()
+            self._running.append(started)
+            self._settle()
+        else:  # alone: most stages are, and need no more than this
+            self._since = self.env.now
+            self._running.append(started)
+            self._wake_in(duration_ns)
 
     def _advance(self) -> None:
         """Let the running stages proceed to the present."""
-        now = int(self.env.now)
+        now = self.env.now
         passed = now - self._since
         if passed:
             for one in self._running:
@@ -160,7 +163,13 @@ class SharedRank:
             self.events += 1
 
     def _wake(self, event: simpy.Event) -> None:
-        if event.value == self._wake_at:
-            self._wake_at = NEVER
-            self._advance()
+        if event.value != self._wake_at:
+            return
+        self._wake_at = NEVER
+        self._advance()
+        running = self._running
+        if len(running) == 1 and running[0].left_ns < 0.5:
+            self._running = []
+            self._done(running[0].instance)
+        else:
             self._settle()

@@ -15,6 +15,7 @@ import numpy as np
 
 from simulator.errors import InputError
 from simulator.hardware import Cluster, Fabric, Torus, TwoLevel
+from simulator.hardware.fabric import Ways
 from simulator.quantities import Amount
 
 
@@ -105,7 +106,9 @@ def _unknown(what: str, fabric: Fabric) -> InputError:
 
 @singledispatch
 def _rates(fabric: Fabric, cluster: Cluster) -> dict[str, float]:
-    raise _unknown("link", fabric)
+    if not isinstance(fabric, Ways):
+        raise _unknown("link", fabric)
+    return dict(fabric.rates)
 
 
 @_rates.register
@@ -122,7 +125,11 @@ def _(fabric: Torus, cluster: Cluster) -> dict[str, float]:
 
 @singledispatch
 def _all_to_all(fabric: Fabric, cluster: Cluster, size: float) -> Phase:
-    raise _unknown("all-to-all", fabric)
+    """One flow to every other rank, each on the way that the fabric routes it."""
+    if not isinstance(fabric, Ways):
+        raise _unknown("all-to-all", fabric)
+    part = size / cluster.ranks
+    return Phase(fabric.start_up, tuple(Flows(part, crossing) for crossing in fabric.all_pairs()))
 
 
 @_all_to_all.register
@@ -145,7 +152,16 @@ def _(fabric: Torus, cluster: Cluster, size: float) -> Phase:
 
 @singledispatch
 def _all_reduce(fabric: Fabric, cluster: Cluster, size: float) -> tuple[Phase, ...]:
-    raise _unknown("all-reduce", fabric)
+    """Rings inside domains and between them, as on two levels, on the links that neighbours use."""
+    if not isinstance(fabric, Ways):
+        raise _unknown("all-reduce", fabric)
+    levels, found = _Levels.of(cluster), []
+    if levels.inside > 1:
+        found.append(Phase(fabric.start_up, _ring_over(levels.inside, size, fabric.to_neighbour(near=True))))
+    if levels.domains > 1:
+        far = _ring_over(levels.domains, size / levels.inside, fabric.to_neighbour(near=False))
+        found.append(Phase(fabric.start_up * log2(levels.domains), far))
+    return tuple(found)
 
 
 @_all_reduce.register
@@ -171,5 +187,9 @@ def _(fabric: Torus, cluster: Cluster, size: float) -> tuple[Phase, ...]:
 
 
 def _ring(ranks: int, size: float, link: str) -> tuple[Flows, ...]:
+    return _ring_over(ranks, size, {link: 1.0})
+
+
+def _ring_over(ranks: int, size: float, crossing: Mapping[str, float]) -> tuple[Flows, ...]:
     """A ring over n ranks moves 2 (n - 1) / n of the vector per rank (Patarasuk and Yuan, 2009)."""
-    return (Flows(2 * (ranks - 1) / ranks * size, {link: 1.0}),) if ranks > 1 else ()
+    return (Flows(2 * (ranks - 1) / ranks * size, crossing),) if ranks > 1 else ()

@@ -5,8 +5,9 @@ smallest exchange on that level as software sees it; how it grows with the numbe
 business of the cost model.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from simulator.errors import InputError
 from simulator.hardware import checks
@@ -49,6 +50,29 @@ class Fabric(Protocol):
 
     def bisection_bandwidth(self, ranks: int, per_host: int) -> float:
         """Return the bytes/s, in one direction, between two halves of `ranks` accelerators."""
+
+
+Crossing = Mapping[str, float]
+"""How many flows cross one link of each class."""
+
+
+@runtime_checkable
+class Ways(Protocol):
+    """What collectives need to know of a fabric's links and ways."""
+
+    @property
+    def rates(self) -> Mapping[str, float]:
+        """Bytes/s that one link of each class reaches."""
+
+    @property
+    def start_up(self) -> float:
+        """Seconds before the first byte of a collective moves."""
+
+    def all_pairs(self) -> tuple[Crossing, ...]:
+        """Return, for each class of pairs, how many flows of an all-to-all cross one link of a class."""
+
+    def to_neighbour(self, near: bool) -> Crossing:
+        """Return the same when each rank sends one flow to a peer in its domain, or to the next domain."""
 
 
 @dataclass(frozen=True)

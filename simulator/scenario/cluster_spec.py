@@ -1,13 +1,15 @@
 """The `cluster` part of a scenario: catalog names or written-out hardware, and what was measured of it."""
 
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from simulator.costs import CostModel, DenseSpeed, Roofline, Utilization
 from simulator.errors import InputError
-from simulator.hardware import Accelerator, Cluster, Fabric, Host, Slowdown, Torus, TwoLevel, catalog
+from simulator.hardware import Accelerator, Cluster, Fabric, Host, Slowdown, catalog
 from simulator.scenario.base import Spec
+from simulator.scenario.fabric_spec import FabricSpec, Shape
 from simulator.scenario.fields import (
     Bandwidth,
     Bytes,
@@ -16,7 +18,6 @@ from simulator.scenario.fields import (
     FlopRate,
     Fraction,
     MoneyRate,
-    PositiveFloat,
     Power,
     Time,
 )
@@ -60,57 +61,6 @@ class HostSpec(Spec):
     def build(self) -> Host:
         """Return the host."""
         return Host(**dict(self))
-
-
-class TwoLevelSpec(Spec):
-    """A fast level in a domain (default: the host) and a slower one between domains.
-
-    Rates are per accelerator and direction. `latency` holds for both levels unless
-    `within_latency` gives the fast one its own. `decay_workers`: the number of workers at which
-    the rate between domains has halved.
-    """
-
-    kind: Literal["two_level"]
-    within: Bandwidth
-    between: Bandwidth
-    latency: Time
-    within_latency: Time | None = None
-    domain: Count | None = None
-    within_efficiency: Fraction = 1.0
-    between_efficiency: Fraction = 1.0
-    decay_workers: PositiveFloat | None = None
-
-    def build(self) -> Fabric:
-        """Return the fabric."""
-        within = self.latency if self.within_latency is None else self.within_latency
-        return TwoLevel(
-            self.within,
-            self.between,
-            within_latency=within,
-            between_latency=self.latency,
-            domain=self.domain,
-            within_efficiency=self.within_efficiency,
-            between_efficiency=self.between_efficiency,
-            decay_workers=self.decay_workers,
-        )
-
-
-class TorusSpec(Spec):
-    """A 1-, 2- or 3-dimensional torus of accelerators."""
-
-    kind: Literal["torus"]
-    dims: Annotated[tuple[Count, ...], Field(min_length=1, max_length=3)]
-    link_bandwidth: Bandwidth
-    hop_latency: Time
-    wrap: bool = True
-    efficiency: Fraction = 1.0
-
-    def build(self) -> Fabric:
-        """Return the fabric."""
-        return Torus(self.dims, self.link_bandwidth, self.hop_latency, self.wrap, self.efficiency)
-
-
-FabricSpec = Annotated[TwoLevelSpec | TorusSpec, Field(discriminator="kind")]
 
 
 class RooflineSpec(Spec):
@@ -173,16 +123,17 @@ class ClusterSpec(Spec):
     unexplained_host_time: Time | None = None
     slow: Annotated[tuple[SlowSpec, ...], Field(max_length=1000)] = ()
 
-    def build(self) -> Cluster:
-        """Return the cluster. Raises InputError on unknown names and on parts that do not fit."""
-        if self.per_host * self.hosts > MOST_RANKS:
-            raise InputError(
-                f"{self.per_host * self.hosts:,} workers are too many; at most {MOST_RANKS:,} are allowed"
-            )
-        accelerator = self._accelerator()
-        fabric = self._fabric().resized(self.per_host * self.hosts)
+    def build(self, folder: Path) -> Cluster:
+        """Return the cluster; files are looked for in `folder`.
+
+        Raises InputError on unknown names and on parts that do not fit.
+        """
+        workers = self.per_host * self.hosts
+        if workers > MOST_RANKS:
+            raise InputError(f"{workers:,} workers are too many; at most {MOST_RANKS:,} are allowed")
+        fabric = self._fabric(Shape(self.per_host, self.hosts, folder)).resized(workers)
         slow = tuple(one.build(self.per_host) for one in self.slow)
-        return Cluster(accelerator, self._host(), fabric, self.per_host, self.hosts, slow)
+        return Cluster(self._accelerator(), self._host(), fabric, self.per_host, self.hosts, slow)
 
     def costs(self, cluster: Cluster) -> CostModel:
         """Return how fast work goes on `cluster`."""
@@ -197,10 +148,10 @@ class ClusterSpec(Spec):
             return catalog.machine(self._machine("host")).host
         return catalog.host(self.host) if isinstance(self.host, str) else self.host.build()
 
-    def _fabric(self) -> Fabric:
+    def _fabric(self, shape: Shape) -> Fabric:
         if self.fabric is None:
             return catalog.machine(self._machine("fabric")).fabric
-        return catalog.fabric(self.fabric) if isinstance(self.fabric, str) else self.fabric.build()
+        return catalog.fabric(self.fabric) if isinstance(self.fabric, str) else self.fabric.build(shape)
 
     def _machine(self, part: str) -> str:
         """Return the catalog machine that carries this accelerator; it lends its `part`."""

@@ -9,6 +9,7 @@ from pydantic import Field
 from simulator.errors import InputError, did_you_mean
 from simulator.scenario.base import Spec
 from simulator.scenario.fields import Count, NonNegativeFloat
+from simulator.scenario.places import inside
 from simulator.workload.keys import (
     BoundedZipf,
     LogOptions,
@@ -77,14 +78,6 @@ class RecordedSpec(Spec):
 @cache
 def _summary(path: str, batch: int, separator: str | None) -> LogStatistics:
     return summarize(path, batch, LogOptions(separator=separator))
-
-
-def inside(folder: Path, name: str) -> Path:
-    """Return the file `name` in `folder`. Raises InputError when it lies outside, links followed."""
-    path = (folder / name).resolve()
-    if not path.is_relative_to(folder.resolve()):
-        raise InputError(f'"{name}" lies outside the folder of the scenario file')
-    return path
 
 
 KeysSpec = Annotated[ZipfSpec | UniformSpec | RecordedSpec, Field(discriminator="kind")]

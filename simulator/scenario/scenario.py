@@ -64,16 +64,20 @@ class Scenario:
         """The name in the file, or that of the file."""
         return self.spec.name or Path(self.document.file).stem
 
+    @property
+    def _folder(self) -> Path:
+        """The folder that files named in the scenario lie in."""
+        return Path(self.document.file).parent
+
     @cached_property
     def cluster(self) -> Cluster:
         """The hardware."""
-        return self.at("cluster", self.spec.cluster.build)
+        return self.at("cluster", lambda: self.spec.cluster.build(self._folder))
 
     @cached_property
     def workload(self) -> Workload:
         """What one rank trains per step."""
-        folder = Path(self.document.file).parent
-        return self.at("workload", lambda: self.spec.workload.build(folder))
+        return self.at("workload", lambda: self.spec.workload.build(self._folder))
 
     @cached_property
     def policy(self) -> Policy:

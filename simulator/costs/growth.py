@@ -1,0 +1,162 @@
+"""Growth laws: what collectives measured at some scales say about another scale.
+
+Two ideas carry all of it. *Similarity*: when the algorithm is so many equal steps with a message of
+size/ranks each, then time per step as a function of the message is one curve for all scales (our
+derivation, from the ring and direct-exchange cost forms of Thakur, Rabenseifner and Gropp, 2005).
+*Trees*: time grows by the same amount each time that the nodes double.
+"""
+
+from dataclasses import dataclass
+from math import log2
+
+import numpy as np
+
+from simulator.costs.curves import Growth, Measured, Scale
+from simulator.errors import InputError
+from simulator.quantities import FloatArray
+
+
+@dataclass(frozen=True)
+class _Steps:
+    """Similarity: `steps(scale)` equal steps, each with a message of size/ranks.
+
+    Within one host the steps are the peers. Between hosts only tables between hosts count: the
+    network is another machine than the links inside. Between two tested scales the time per step
+    is interpolated in log-log axes; outside it is that of the nearest, times (nodes/nearest)^`decay`
+    for the part of the time that is not start-up.
+    """
+
+    decay: float = 0.0
+
+    def seconds(self, known: tuple[Measured, ...], size: FloatArray, scale: Scale) -> FloatArray:
+        """Return the seconds (same shape as `size`) at `scale`; InputError if the network was never tested."""
+        near, far, share = _neighbours(_alike(known, scale), scale)
+        low, high = (self._per_step(one, size, scale) for one in (near, far))
+        between = np.exp((1 - share) * np.log(low) + share * np.log(high))
+        return np.asarray(self._count(scale) * between * self._decayed(near, far, size, scale))
+
+    def _per_step(self, one: Measured, size: FloatArray, scale: Scale) -> FloatArray:
+        same_message = size * (one.scale.ranks / scale.ranks)
+        return one.curve.seconds(same_message) / self._count(one.scale)
+
+    def _decayed(self, near: Measured, far: Measured, size: FloatArray, scale: Scale) -> FloatArray | float:
+        if near is not far or not self.decay:
+            return 1.0
+        times = near.curve.seconds(np.array([near.least, near.most]))
+        streaming = 1 - times[0] / near.curve.seconds(size * (near.scale.ranks / scale.ranks))
+        ratio = max(scale.nodes / near.scale.nodes, 1.0)
+        return np.asarray(ratio ** (self.decay * np.clip(streaming, 0.0, 1.0)))
+
+    def _count(self, scale: Scale) -> float:
+        return self.steps(scale) if scale.nodes > 1 else max(scale.ranks - 1, 1)
+
+    def steps(self, scale: Scale) -> float:
+        """Return the steps that cross the network."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class RemotePeers(_Steps):
+    """Direct exchange, for all-to-all: one step for each peer on another host.
+
+    Those on the same host are served meanwhile over faster links.
+    """
+
+    def steps(self, scale: Scale) -> float:
+        """Return the peers of a rank that live on other hosts."""
+        return scale.ranks - scale.per_node
+
+
+@dataclass(frozen=True)
+class HostRing(_Steps):
+    """A ring through all ranks, for all-gather and reduce-scatter: one crossing of the network per host.
+
+    Ranks of a host follow each other in the ring, so that time per host holds one crossing and the
+    hops inside.
+    """
+
+    def steps(self, scale: Scale) -> float:
+        """Return the hosts, each entered once."""
+        return scale.nodes
+
+
+@dataclass(frozen=True)
+class Doubling:
+    """Trees: time grows linearly in log2 of the nodes, for each size of what one rank of a node carries.
+
+    Through the two nearest tested scales (a single host is depth 0); beyond them time never falls.
+    From one scale alone each doubling costs what the first node cost: time ~ 1 + log2(nodes). Within
+    one host, ranks take the place of nodes.
+    """
+
+    def seconds(self, known: tuple[Measured, ...], size: FloatArray, scale: Scale) -> FloatArray:
+        """Return the seconds (same shape as `size`) at `scale`; InputError if the network was never tested."""
+        alike = _alike(known, scale)
+        usable = _one_per_depth(known if scale.nodes > 1 else alike, scale)
+        depths = [_depth(one.scale, scale) for one in usable]
+        times = [_rail(one, size, scale) for one in usable]
+        depth = _depth(scale, scale)
+        if len(usable) == 1:
+            return np.asarray(times[0] * (1 + depth) / (1 + depths[0]))
+        first = int(np.clip(np.searchsorted(depths, depth), 1, len(usable) - 1)) - 1
+        per_doubling = (times[first + 1] - times[first]) / (depths[first + 1] - depths[first])
+        if depth > depths[-1]:
+            return np.asarray(times[-1] + np.maximum(per_doubling, 0.0) * (depth - depths[-1]))
+        return np.asarray(times[first] + per_doubling * max(depth - depths[first], 0.0))
+
+
+@dataclass(frozen=True)
+class Cheapest:
+    """Whichever of several algorithms is fastest, as a tuned library would choose."""
+
+    laws: tuple[Growth, ...]
+
+    def seconds(self, known: tuple[Measured, ...], size: FloatArray, scale: Scale) -> FloatArray:
+        """Return the seconds (same shape as `size`) at `scale`; InputError if the network was never tested."""
+        return np.asarray(np.minimum.reduce([law.seconds(known, size, scale) for law in self.laws]))
+
+
+def law(operation: str, decay: float = 0.0) -> Growth:
+    """Return the law of an operation: an all-to-all is direct, an all-gather a ring, the rest trees or rings."""
+    if operation == "all_to_all":
+        return RemotePeers(decay)
+    if operation in ("all_gather", "reduce_scatter"):
+        return HostRing(decay)
+    return Cheapest((Doubling(), HostRing(decay))) if operation == "all_reduce" else Doubling()
+
+
+def _alike(known: tuple[Measured, ...], scale: Scale) -> tuple[Measured, ...]:
+    """Return what was measured on the same side of a host's edge."""
+    alike = tuple(one for one in known if (one.scale.nodes > 1) == (scale.nodes > 1))
+    if not alike:
+        here, there = ("between", "inside") if scale.nodes > 1 else ("inside", "between")
+        raise InputError(f"no collective was measured {here} hosts, only {there}: the curve says nothing there")
+    return alike
+
+
+def _depth(of: Scale, target: Scale) -> float:
+    """Return log2 of the nodes, or of the ranks when the target is inside one host."""
+    return log2(of.nodes if target.nodes > 1 else of.ranks)
+
+
+def _one_per_depth(known: tuple[Measured, ...], scale: Scale) -> list[Measured]:
+    """Return one table per depth, the one whose hosts are filled most like the target's, in order of depth."""
+    best: dict[float, Measured] = {}
+    for one in sorted(known, key=lambda one: -abs(log2(one.scale.per_node / scale.per_node))):
+        best[_depth(one.scale, scale)] = one
+    return [best[depth] for depth in sorted(best)]
+
+
+def _neighbours(known: tuple[Measured, ...], scale: Scale) -> tuple[Measured, Measured, float]:
+    """Return the tested scales below and above, and how far between them (0 to 1) the target lies."""
+    usable = _one_per_depth(known, scale)
+    depths, depth = [_depth(one.scale, scale) for one in usable], _depth(scale, scale)
+    above = int(np.searchsorted(depths, depth))
+    low, high = max(above - 1, 0), min(above, len(usable) - 1)
+    gap = depths[high] - depths[low]
+    return usable[low], usable[high], (depth - depths[low]) / gap if gap and low != high else 0.0
+
+
+def _rail(one: Measured, size: FloatArray, scale: Scale) -> FloatArray:
+    """Return what was measured for the same bytes per rank of a node: ranks of a node share the work."""
+    return one.curve.seconds(size * (one.scale.per_node / scale.per_node) if scale.nodes > 1 else size)

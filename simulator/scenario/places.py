@@ -1,0 +1,13 @@
+"""Files that a scenario names: in its own folder or below, nowhere else."""
+
+from pathlib import Path
+
+from simulator.errors import InputError
+
+
+def inside(folder: Path, name: str) -> Path:
+    """Return the file `name` in `folder`. Raises InputError when it lies outside, links followed."""
+    path = (folder / name).resolve()
+    if not path.is_relative_to(folder.resolve()):
+        raise InputError(f'"{name}" lies outside the folder of the scenario file')
+    return path

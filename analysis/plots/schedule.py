@@ -6,7 +6,6 @@ from functools import cached_property
 from itertools import pairwise
 
 from simulator.errors import InputError
-from simulator.results.trace import began_ns
 from simulator.scenario import Run
 
 
@@ -83,7 +82,7 @@ class Schedule:
         timeline, column, (low, high) = self.run.timeline, self.run.column, self._window_ns
         stage, stream = timeline.graph.nodes[node].stage, timeline.graph.nodes[node].stream
         starts, ends = timeline.start_ns[node, :, column], timeline.end_ns[node, :, column]
-        began = began_ns(timeline, node)[:, column]
+        began = timeline.began_ns[node, :, column]
         for cycle in ((ends > low) & (starts < high) & (ends > starts)).nonzero()[0].tolist():
             exact = max(low, int(starts[cycle])), max(low, int(began[cycle])), min(high, int(ends[cycle]))
             times = (self._ms(ns) for ns in exact)

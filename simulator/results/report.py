@@ -15,7 +15,8 @@ class StepReport:
     """The prediction for one scenario. Times in ms, per step, on the slowest rank, after warm-up.
 
     `exposed_ms` is time in which the compute stream waits, by cause; with `compute_ms` it adds up
-    to `step_ms["mean"]`. `raw_ms` is how long each kind of stage takes in all, hidden or not.
+    to `step_ms["mean"]`. `raw_ms` is how long each kind of stage takes in all, hidden
+    or not, and `interference_ms` what sharing cost all stages together.
     `lower_bound_ms` and `bottleneck` come from the critical cycle. `interval_ms` and `cost` are
     None where nothing is known. `notes` must be shown wherever the numbers are.
     """
@@ -45,6 +46,7 @@ class StepReport:
     cost: dict[str, float] | None
     events: int
     notes: list[str] = field(default_factory=list)
+    interference_by_stage_ms: dict[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as plain data, in the order of its fields."""

@@ -56,6 +56,21 @@ class Timeline:
         return start
 
     @cached_property
+    def began_ns(self) -> IntArray:
+        """When each instance began to work: a collective, when the last rank had arrived (as `end_ns`)."""
+        began = self.start_ns.copy()
+        for index, node in enumerate(self.graph.nodes):
+            if node.stage.work.rendezvous:
+                began[index] = began[index].max(axis=1, keepdims=True)
+        return began
+
+    @property
+    def slowed_ns(self) -> IntArray:
+        """What sharing cost each instance: the time it ran beyond its nominal duration (as `end_ns`)."""
+        slowed: IntArray = self.end_ns - self.began_ns - self.duration_ns
+        return slowed
+
+    @cached_property
     def update_ns(self) -> IntArray:
         """When each batch's last update was complete, shape (batches, columns).
 

@@ -17,7 +17,6 @@ import numpy as np
 
 from simulator.errors import InputError
 from simulator.pipeline.compiled import Edge
-from simulator.quantities import IntArray
 from simulator.results.profiled import profiled_category, profiled_name
 from simulator.results.timeline import Timeline
 
@@ -70,17 +69,6 @@ def sampled_ranks(timeline: Timeline) -> dict[int, str]:
     chosen.setdefault(int(order[half]), "median")
     chosen.setdefault(int(order[-1]), "fastest")
     return {timeline.rank_of(column): label for column, label in chosen.items()}
-
-
-def began_ns(timeline: Timeline, node: int) -> IntArray:
-    """Return when each run of `node` began to work, ns, shape (cycles, columns).
-
-    A collective has its local inputs earlier than that: it begins when the last rank has arrived.
-    """
-    arrived: IntArray = timeline.start_ns[node]
-    if not timeline.graph.nodes[node].stage.work.rendezvous:
-        return arrived
-    return np.broadcast_to(arrived.max(axis=1, keepdims=True), arrived.shape)
 
 
 def _check(timeline: Timeline, batches: range, ranks: dict[int, str]) -> None:
@@ -193,7 +181,7 @@ class _Rank:
     @cached_property
     def _began(self) -> list[list[int]]:
         nodes = range(len(self._thread_of))
-        return [began_ns(self.timeline, node)[:, self.column].tolist() for node in nodes]
+        return [self.timeline.began_ns[node, :, self.column].tolist() for node in nodes]
 
     def _span(self, node: int, cycle: int) -> tuple[int, int]:
         at = node, cycle, self.column

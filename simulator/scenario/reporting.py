@@ -13,7 +13,7 @@ from simulator.scenario.simulate import Run
 def make_report(run: Run) -> StepReport:
     """Return the report of `run`."""
     scenario, breakdown = run.scenario, run.breakdown
-    mean_ns = breakdown.step_ns
+    mean_ns, interference = breakdown.step_ns, _interference_ms(run)
     return StepReport(
         scenario=scenario.name,
         engine=run.timeline.engine,
@@ -28,7 +28,7 @@ def make_report(run: Run) -> StepReport:
         raw_ms=_raw_ms(run),
         compute_ms=breakdown.compute_ns / 1e6,
         exposed_ms={kind: breakdown.exposed_ns.get(kind, 0.0) / 1e6 for kind in EXPOSED_KINDS},
-        interference_ms=0.0,
+        interference_ms=sum(interference.values()),
         busy_share=_busy_share(run, mean_ns / 1e9),
         staleness_steps=_staleness(run),
         peak_memory_bytes=run.memory.totals(),
@@ -40,6 +40,7 @@ def make_report(run: Run) -> StepReport:
         cost=_cost(run, mean_ns / 1e9),
         events=run.timeline.events,
         notes=notes(run),
+        interference_by_stage_ms=interference,
     )
 
 
@@ -47,7 +48,9 @@ def _fidelity(run: Run) -> str:
     """Say how ranks were carried and how the network was modelled."""
     columns, ranks = run.timeline.end_ns.shape[2], run.timeline.ranks
     kept = "each rank apart" if columns == ranks else f"{ranks} ranks folded exactly into {columns}"
-    return f"{kept}; network: latency + bytes/bandwidth per level, no contention between collectives"
+    if run.timeline.engine == "events" and run.scenario.spec.run.contention:
+        return f"{kept}; stages of a rank share its resources, collectives share the network, max-min"
+    return f"{kept}; nothing is shared between stages or collectives: a lower bound where they overlap"
 
 
 def _latency_ms(run: Run) -> float:
@@ -65,10 +68,27 @@ def _raw_ms(run: Run) -> dict[str, float]:
     """Time of all stages of a kind per batch on the slowest rank, hidden or not."""
     total: dict[str, float] = dict.fromkeys(RAW_KINDS, 0.0)
     graph = run.timeline.graph
-    window = slice(run.first // graph.period, max(run.last // graph.period, run.first // graph.period + 1))
+    window = _window(run)
     for index, node in enumerate(graph.nodes):
         total[node.stage.kind] += run.timeline.duration_ns[index, window, run.column].mean() / graph.period
     return {kind: float(total[kind]) / 1e6 for kind in RAW_KINDS}
+
+
+def _interference_ms(run: Run) -> dict[str, float]:
+    """Return what sharing cost per batch on the slowest rank, by stage, where it cost anything."""
+    graph, slowed = run.timeline.graph, run.timeline.slowed_ns[:, _window(run), run.column].mean(axis=1)
+    found: dict[str, float] = {}
+    for node, cost in zip(graph.nodes, slowed, strict=True):
+        if cost > 0:
+            found[node.name] = found.get(node.name, 0.0) + float(cost) / graph.period / 1e6
+    return found
+
+
+def _window(run: Run) -> slice:
+    """The cycles that lie within the counted batches, one at least."""
+    period = run.timeline.graph.period
+    first = run.first // period
+    return slice(first, max(run.last // period, first + 1))
 
 
 # Several resources behind one word of the report: the busiest of them counts.
@@ -121,7 +141,7 @@ def _row(name: str, algorithm: str, size: float, algbw: float, busbw: float) -> 
 def _collective(work: Work, network: Any, ranks: int) -> tuple[float, str, float]:
     """Return (bytes, algorithm, bus bandwidth over algorithm bandwidth)."""
     if isinstance(work, AllReduceWork):
-        return work.bytes, network.all_reduce_algorithm, 2 * (ranks - 1) / ranks
+        return float(np.max(work.bytes)), network.all_reduce_algorithm, 2 * (ranks - 1) / ranks
     assert isinstance(work, AllToAllWork)
     return float(np.max(work.bytes)), network.all_to_all_algorithm, (ranks - 1) / ranks
 

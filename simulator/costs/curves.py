@@ -77,7 +77,7 @@ class AlphaBeta:
 
     def seconds(self, size: FloatArray) -> FloatArray:
         """Return the seconds of collectives of `size` bytes, same shape."""
-        return self.latency + size / self.bandwidth
+        return np.asarray(self.latency + size / self.bandwidth)
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class Segments:
 
     def seconds(self, size: FloatArray) -> FloatArray:
         """Return the seconds of collectives of `size` bytes, same shape."""
-        return np.minimum.reduce([line.seconds(size) for line in self.lines])
+        return np.asarray(np.minimum.reduce([line.seconds(size) for line in self.lines]))
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class Growth(Protocol):
     """How the time of a collective follows from what was measured at other scales."""
 
     def seconds(self, known: tuple[Measured, ...], size: FloatArray, scale: Scale) -> FloatArray:
-        """Return the seconds (same shape as `size`) at `scale`; raise InputError where nothing can be said."""
+        """Return the seconds (same shape as `size`) at `scale`; InputError where nothing can be said."""
 
 
 @dataclass(frozen=True)

@@ -23,14 +23,17 @@ class _Steps:
     Within one host the steps are the peers. Between hosts only tables between hosts count: the
     network is another machine than the links inside. Between two tested scales the time per step
     is interpolated in log-log axes; outside it is that of the nearest, times (nodes/nearest)^`decay`
-    for the part of the time that is not start-up.
+    for the part of the time that is not start-up. `from_below` uses the nearest scale with fewer nodes
+    alone: one of several algorithms, which another may have replaced at the larger scale.
     """
 
     decay: float = 0.0
+    from_below: bool = False
 
     def seconds(self, known: tuple[Measured, ...], size: FloatArray, scale: Scale) -> FloatArray:
-        """Return the seconds (same shape as `size`) at `scale`; InputError if the network was never tested."""
+        """Return the seconds (same shape as `size`) at `scale`; InputError where nothing was tested."""
         near, far, share = _neighbours(_alike(known, scale), scale)
+        far = near if self.from_below else far
         low, high = (self._per_step(one, size, scale) for one in (near, far))
         between = np.exp((1 - share) * np.log(low) + share * np.log(high))
         return np.asarray(self._count(scale) * between * self._decayed(near, far, size, scale))
@@ -85,24 +88,31 @@ class Doubling:
     """Trees: time grows linearly in log2 of the nodes, for each size of what one rank of a node carries.
 
     Through the two nearest tested scales (a single host is depth 0); beyond them time never falls.
-    From one scale alone each doubling costs what the first node cost: time ~ 1 + log2(nodes). Within
-    one host, ranks take the place of nodes.
+    From one scale alone start-up (the time of the smallest size tested) grows as 1 + log2(nodes), as if
+    a doubling cost what a host costs inside, and the rest as the bytes that leave a host, (n - 1)/n.
+    Within one host, ranks take the place of nodes.
     """
 
     def seconds(self, known: tuple[Measured, ...], size: FloatArray, scale: Scale) -> FloatArray:
-        """Return the seconds (same shape as `size`) at `scale`; InputError if the network was never tested."""
+        """Return the seconds (same shape as `size`) at `scale`; InputError where nothing was tested."""
         alike = _alike(known, scale)
         usable = _one_per_depth(known if scale.nodes > 1 else alike, scale)
         depths = [_depth(one.scale, scale) for one in usable]
         times = [_rail(one, size, scale) for one in usable]
         depth = _depth(scale, scale)
         if len(usable) == 1:
-            return np.asarray(times[0] * (1 + depth) / (1 + depths[0]))
+            return _from_one(usable[0], times[0], depths[0], depth)
         first = int(np.clip(np.searchsorted(depths, depth), 1, len(usable) - 1)) - 1
         per_doubling = (times[first + 1] - times[first]) / (depths[first + 1] - depths[first])
         if depth > depths[-1]:
             return np.asarray(times[-1] + np.maximum(per_doubling, 0.0) * (depth - depths[-1]))
         return np.asarray(times[first] + per_doubling * max(depth - depths[first], 0.0))
+
+
+def _from_one(one: Measured, times: FloatArray, depth: float, target: float) -> FloatArray:
+    start = np.minimum(one.curve.seconds(np.array(one.least)), times)
+    leaving, leaving_there = (1 - 0.5**deep if deep else 1.0 for deep in (depth, target))
+    return np.asarray(start * (1 + target) / (1 + depth) + (times - start) * leaving_there / leaving)
 
 
 @dataclass(frozen=True)
@@ -112,17 +122,21 @@ class Cheapest:
     laws: tuple[Growth, ...]
 
     def seconds(self, known: tuple[Measured, ...], size: FloatArray, scale: Scale) -> FloatArray:
-        """Return the seconds (same shape as `size`) at `scale`; InputError if the network was never tested."""
+        """Return the seconds (same shape as `size`) at `scale`; InputError where nothing was tested."""
         return np.asarray(np.minimum.reduce([law.seconds(known, size, scale) for law in self.laws]))
 
 
 def law(operation: str, decay: float = 0.0) -> Growth:
-    """Return the law of an operation: an all-to-all is direct, an all-gather a ring, the rest trees or rings."""
+    """Return the law of an operation: an all-to-all is direct, an all-gather a ring, the rest trees or rings.
+
+    `decay` is for the first two: what an all-reduce does to large messages is in the line through its
+    two nearest scales already, and over two hosts it sends half of what it sends over many.
+    """
     if operation == "all_to_all":
         return RemotePeers(decay)
     if operation in ("all_gather", "reduce_scatter"):
         return HostRing(decay)
-    return Cheapest((Doubling(), HostRing(decay))) if operation == "all_reduce" else Doubling()
+    return Cheapest((Doubling(), HostRing(from_below=True))) if operation == "all_reduce" else Doubling()
 
 
 def _alike(known: tuple[Measured, ...], scale: Scale) -> tuple[Measured, ...]:
@@ -130,7 +144,7 @@ def _alike(known: tuple[Measured, ...], scale: Scale) -> tuple[Measured, ...]:
     alike = tuple(one for one in known if (one.scale.nodes > 1) == (scale.nodes > 1))
     if not alike:
         here, there = ("between", "inside") if scale.nodes > 1 else ("inside", "between")
-        raise InputError(f"no collective was measured {here} hosts, only {there}: the curve says nothing there")
+        raise InputError(f"the collective was measured {there} hosts only, and nothing is known {here} them")
     return alike
 
 
@@ -140,7 +154,7 @@ def _depth(of: Scale, target: Scale) -> float:
 
 
 def _one_per_depth(known: tuple[Measured, ...], scale: Scale) -> list[Measured]:
-    """Return one table per depth, the one whose hosts are filled most like the target's, in order of depth."""
+    """Return one table per depth, the one with hosts filled most like the target's, in order of depth."""
     best: dict[float, Measured] = {}
     for one in sorted(known, key=lambda one: -abs(log2(one.scale.per_node / scale.per_node))):
         best[_depth(one.scale, scale)] = one

@@ -15,6 +15,7 @@ KINDS: Mapping[str, str] = {
     "nic": "nics.yaml",
     "fabric": "fabrics.yaml",
     "machine": "machines.yaml",
+    "collective": "collectives.yaml",
 }
 
 CONFIDENCE: Mapping[str, str] = {

@@ -1,0 +1,30 @@
+"""`recscale explain`: the bottleneck in words, before anything runs."""
+
+from dataclasses import asdict, dataclass
+
+from analysis.cli.options import Format, FormatName, ScenarioOptions, takes
+
+
+@dataclass(frozen=True)
+class ExplainOptions(ScenarioOptions):
+    """What `explain` takes."""
+
+    format: FormatName = Format.table
+
+
+@takes(ExplainOptions)
+def explain(options: ExplainOptions) -> None:
+    """Say what sets the pace, without running.
+
+    Names the critical cycle of stages, the resource that binds, and what each parameter would change.
+    """
+    from analysis.cli.output import Answer
+    from analysis.cli.views.explanation import draw_explanation
+    from analysis.explain import explain as explained
+    from simulator.scenario.simulate import checked_memory
+
+    scenario = options.load()
+    checked_memory(scenario)
+    answer = explained(scenario)
+    rows = [asdict(one) for one in answer.sensitivities]
+    Answer(answer.to_dict(), rows, lambda console: draw_explanation(answer, console)).show(options.format)

@@ -1,0 +1,103 @@
+"""From words to an exit code: the one place where errors are printed.
+
+Exit codes: 0 done, 1 the answer is no, 2 the input is wrong, 70 a defect of ours, 130 interrupted,
+141 nobody reads the output any more.
+"""
+
+import contextlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from simulator.errors import RecscaleError
+
+WRONG_INPUT, DEFECT, INTERRUPTED, NO_READER = 2, 70, 130, 141
+
+
+def main(words: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line on `words` (default: those of the process) and leave with its exit code."""
+    code = run(sys.argv[1:] if words is None else words)
+    if code == NO_READER:  # Python would flush into the closed pipe once more when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    sys.exit(code)
+
+
+def run(words: Sequence[str]) -> int:
+    """Run the command line on `words`; return the exit code, and print any error as one line."""
+    _never_fail_on_letters()
+    try:
+        code = _invoke(words)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        return NO_READER
+    except KeyboardInterrupt:
+        return _say("interrupted", INTERRUPTED)
+    except RecscaleError as error:
+        return _say(str(error), error.exit_code)
+    except OSError as error:
+        return _say(_file_trouble(error), WRONG_INPUT)
+    except MemoryError:
+        return _say("not enough memory for a run of this size; take fewer batches or workers", 1)
+    except Exception as error:
+        return _unexpected(error)
+
+
+def _invoke(words: Sequence[str]) -> int:
+    from analysis.cli.app import app
+
+    try:
+        code = app(list(words), prog_name="recscale", standalone_mode=False)
+    except SystemExit as left:  # typer leaves like this when it meets a closed pipe
+        if isinstance(left.__context__, BrokenPipeError):
+            raise left.__context__ from None
+        raise
+    if code == INTERRUPTED:  # newer versions of typer turn the interrupt into this code
+        raise KeyboardInterrupt
+    return code if isinstance(code, int) else 0
+
+
+def _unexpected(error: Exception) -> int:
+    """Tell a wrong command line from an interrupt inside typer, and both from a defect of ours."""
+    usage: Any = getattr(error, "format_message", None)
+    if usage is not None:
+        return _say(f"{_usage(usage())}{_help_for(error)}", WRONG_INPUT)
+    if isinstance(error.__cause__, KeyboardInterrupt) or type(error).__name__ == "Abort":
+        return _say("interrupted", INTERRUPTED)
+    if os.environ.get("RECSCALE_DEBUG") == "1":
+        import traceback
+
+        traceback.print_exception(error)
+    what = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    return _say(f"a defect, please report it with what RECSCALE_DEBUG=1 adds: {what}", DEFECT)
+
+
+def _usage(message: str) -> str:
+    plain = " ".join(message.replace("Value error, ", "").split())
+    return plain[:1].lower() + plain[1:].rstrip(".")
+
+
+def _help_for(error: Exception) -> str:
+    context = getattr(error, "ctx", None)
+    return f" (see {context.command_path} --help)" if context is not None else ""
+
+
+def _file_trouble(error: OSError) -> str:
+    from simulator.units import printable
+
+    reason = (error.strerror or str(error)).lower()
+    return f"{printable(str(error.filename))}: {reason}" if error.filename is not None else reason
+
+
+def _say(problem: str, code: int) -> int:
+    with contextlib.suppress(BrokenPipeError):
+        print(f"recscale: {problem}", file=sys.stderr, flush=True)
+    return code
+
+
+def _never_fail_on_letters() -> None:
+    """A letter that the terminal cannot show is escaped instead of ending the run."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")

@@ -1,0 +1,114 @@
+"""Policies and sizes side by side, for people."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from analysis.cli.output import count, ms, percent, plain, table
+from analysis.compare import Row
+from simulator.units import format_bytes
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+
+PLAIN_SUM = (
+    "The plain sum adds up compute, input, lookup and all-to-all of the same run as if nothing "
+    "overlapped. Where it comes close to the step, the step checks the structure of a run and is no "
+    "evidence for the model."
+)
+
+
+def draw_comparison(rows: Sequence[Row], console: "Console") -> None:
+    """Draw one table of steps and one of what they consist of per scenario, then the notes."""
+    for name in dict.fromkeys(row.scenario for row in rows):
+        mine = [row for row in rows if row.scenario == name]
+        console.print(plain(name), style="bold")
+        console.print()
+        console.print(_speeds(mine))
+        console.print()
+        console.print(_parts(mine))
+        console.print()
+    console.print(PLAIN_SUM, style="dim")
+    _draw_notes(rows, console)
+
+
+def _speeds(rows: Sequence[Row]) -> "Table":
+    drawn = table("policy", "workers", "step ms", "speed-up", "scaling", "samples/s", "stale", "memory")
+    for row, first in _by_policy(rows):
+        drawn.add_row(
+            row.policy if first else "",
+            f"{row.workers:,}",
+            ms(row.step_ms),
+            "-" if row.speedup is None else f"{row.speedup:.2f}",
+            percent(row.scaling_efficiency),
+            count(row.throughput_samples_per_s),
+            _staleness(row),
+            "-" if row.peak_memory_hbm_bytes is None else format_bytes(row.peak_memory_hbm_bytes),
+            end_section=_ends(rows, row),
+        )
+    return drawn
+
+
+def _staleness(row: Row) -> str:
+    """Return how stale rows were seen to be; with the promise beside it where that was another number."""
+    if row.staleness_declared_steps is None or row.staleness_observed_max_steps is None:
+        return "-"
+    promised, seen = row.staleness_declared_steps, row.staleness_observed_max_steps
+    return f"{seen:g}" if promised == seen else f"{seen:g} of {promised:g}"
+
+
+def _parts(rows: Sequence[Row]) -> "Table":
+    names = ("compute", "+input", "+lookup", "+a2a", "+reduce", "+other", "plain\nsum")
+    drawn = table("ms per step", "workers", *names, gap=1)
+    for row, first in _by_policy(rows):
+        cells = (
+            row.compute_ms,
+            row.exposed_input_ms,
+            row.exposed_lookup_ms,
+            row.exposed_all_to_all_ms,
+            row.exposed_all_reduce_ms,
+            row.exposed_other_ms,
+            row.plain_sum_of_raw_parts_ms,
+        )
+        name = row.policy if first else ""
+        drawn.add_row(name, f"{row.workers:,}", *map(_short, cells), end_section=_ends(rows, row))
+    return drawn
+
+
+def _short(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return "0" if value == 0 else f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def _by_policy(rows: Sequence[Row]) -> list[tuple[Row, bool]]:
+    """Return each row with whether it is the first of its policy."""
+    before = (None, *(row.policy for row in rows))
+    return [(row, row.policy != last) for row, last in zip(rows, before, strict=False)]
+
+
+def _ends(rows: Sequence[Row], row: Row) -> bool:
+    """Whether the next row begins another policy, and policies have several rows."""
+    place = rows.index(row)
+    several = len({one.workers for one in rows}) > 1
+    return several and place + 1 < len(rows) and rows[place + 1].policy != row.policy
+
+
+def _draw_notes(rows: Sequence[Row], console: "Console") -> None:
+    """Draw each note once, with the rows that it belongs to."""
+    told: dict[str, list[Row]] = {}
+    for row in rows:
+        for note in row.notes:
+            told.setdefault(note, []).append(row)
+    for note, owners in told.items():
+        console.print()
+        console.print(plain(f"! {_owners(owners, rows)}: {note}"), style="yellow")
+
+
+def _owners(owners: Sequence[Row], rows: Sequence[Row]) -> str:
+    """Return which rows these are: all with so many workers, or one by one."""
+    sizes = {row.workers for row in owners}
+    if sum(row.workers in sizes for row in rows) == len(owners):
+        return " and ".join(f"{workers:,}" for workers in sorted(sizes)) + " workers"
+    return ", ".join(f"{row.policy} on {row.workers:,}" for row in owners)

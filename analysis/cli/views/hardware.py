@@ -1,0 +1,62 @@
+"""The hardware catalog, for people."""
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from analysis.cli.output import pairs, plain, table
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Entry = Mapping[str, Any]
+
+
+def numbers(entry: Entry, prefix: str = "") -> Iterator[tuple[str, Entry]]:
+    """Yield every number of an entry with its dotted name."""
+    for field, value in entry.items():
+        if isinstance(value, Mapping) and "value" in value:
+            yield prefix + field, value
+        elif isinstance(value, Mapping):
+            yield from numbers(value, f"{prefix}{field}.")
+
+
+def draw_names(found: Mapping[str, Mapping[str, Entry]], console: "Console") -> None:
+    """Draw the names of each kind with their notes."""
+    for kind, entries in found.items():
+        console.print(plain(kind), style="bold")
+        console.print(pairs((f"  {name}", _summary(entry)) for name, entry in entries.items()))
+        console.print()
+    console.print(plain("recscale catalog show NAME tells the numbers, with their sources."), style="dim")
+
+
+def _summary(entry: Entry) -> str:
+    """Return the note of an entry, or the parts that it names."""
+    parts = [str(entry[part]) for part in ("accelerator", "host", "fabric") if part in entry]
+    return str(entry.get("note", "")) or " + ".join(dict.fromkeys(parts))
+
+
+def draw_entries(name: str, found: Mapping[str, Entry], console: "Console") -> None:
+    """Draw every number of the entries called `name` with range and confidence, then the sources."""
+    for kind, entry in found.items():
+        console.print(plain(f"{name} ({kind})"), style="bold")
+        for key, value in entry.items():
+            if not isinstance(value, Mapping | list):
+                console.print(plain(f"{key}: {value}"))
+        console.print()
+        _draw_numbers(entry, console)
+        console.print()
+
+
+def _draw_numbers(entry: Entry, console: "Console") -> None:
+    sources: dict[str, int] = {}
+    drawn = table("number", "value", "range", "confidence", "source", left=4)
+    for field, number in numbers(entry):
+        limits = " to ".join(map(str, number.get("range", [])))
+        source = str(number["source"]) + (f" ({number['note']})" if "note" in number else "")
+        place = sources.setdefault(source, len(sources) + 1)
+        drawn.add_row(
+            plain(field), str(number["value"]), limits, str(number["confidence"]), plain(f"[{place}]")
+        )
+    console.print(drawn)
+    console.print()
+    console.print(pairs((f"[{place}]", source) for source, place in sources.items()))

@@ -1,0 +1,204 @@
+"""`recscale compare`: rows, what they are related to, and where policies take their parameters from."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.cli.running import run
+from analysis.compare import Request, compare, policy_part
+from simulator.scenario import Scenario, load, run_scenario
+from simulator.scenario.shipped_files import shipped_folder
+
+NPU = str(shipped_folder() / "nestpipe" / "npu.yaml")
+QUICKSTART = str(shipped_folder() / "quickstart.yaml")
+FIVE = ("serialized", "stale_prefetch", "dual_buffer", "frozen_window", "nestpipe")
+FIELDS = {
+    *(
+        "scenario",
+        "policy",
+        "workers",
+        "step_ms",
+        "speedup",
+        "scaling_efficiency",
+        "throughput_samples_per_s",
+    ),
+    *(
+        "compute_ms",
+        "exposed_input_ms",
+        "exposed_lookup_ms",
+        "exposed_all_to_all_ms",
+        "exposed_all_reduce_ms",
+    ),
+    *(
+        "exposed_other_ms",
+        "staleness_declared_steps",
+        "staleness_observed_max_steps",
+        "peak_memory_hbm_bytes",
+    ),
+    *("peak_memory_host_bytes", "plain_sum_of_raw_parts_ms", "notes"),
+}
+
+Rows = Callable[..., list[dict[str, Any]]]
+
+
+@pytest.fixture
+def rows(capsys: pytest.CaptureFixture[str]) -> Rows:
+    """Run the command in this process and return its rows."""
+
+    def asked(*words: str) -> list[dict[str, Any]]:
+        code = run(["compare", *words, "--format", "json"])
+        printed = capsys.readouterr()
+        assert code == 0, printed.err
+        found: list[dict[str, Any]] = json.loads(printed.out)
+        return found
+
+    return asked
+
+
+@pytest.fixture(scope="module")
+def npu() -> Scenario:
+    return load(NPU)
+
+
+def test_there_is_a_row_for_each_policy_and_size_with_the_fields_of_the_contract(rows: Rows) -> None:
+    found = rows(NPU, "--policies", ",".join(FIVE), "--workers", "128,256")
+    assert [(row["policy"], row["workers"]) for row in found] == [(p, w) for p in FIVE for w in (128, 256)]
+    assert all(row.keys() == FIELDS for row in found)
+
+
+def test_compute_and_exposed_parts_of_every_row_add_up_to_its_step(rows: Rows) -> None:
+    for row in rows(NPU, "--policies", "serialized,nestpipe", "--workers", "128"):
+        parts = row["compute_ms"] + sum(value for name, value in row.items() if name.startswith("exposed_"))
+        assert parts == pytest.approx(row["step_ms"])
+
+
+def test_speedup_is_over_serialized_at_the_same_workers_even_when_that_is_not_asked_for(rows: Rows) -> None:
+    alone = rows(NPU, "--policies", "nestpipe", "--workers", "128,256")
+    beside = rows(NPU, "--policies", "serialized,nestpipe", "--workers", "128,256")
+    assert [row["policy"] for row in alone] == ["nestpipe", "nestpipe"]
+    assert alone == beside[2:]
+    for reference, row in zip(beside[:2], alone, strict=True):
+        assert row["speedup"] == pytest.approx(reference["step_ms"] / row["step_ms"])
+        assert reference["speedup"] == 1.0
+
+
+def test_scaling_efficiency_is_against_the_fewest_workers_in_whatever_order(rows: Rows) -> None:
+    large, small = rows(NPU, "--policies", "nestpipe", "--workers", "256,128")
+    assert (large["workers"], small["scaling_efficiency"]) == (256, 1.0)
+    assert large["scaling_efficiency"] == pytest.approx(small["step_ms"] / large["step_ms"])
+
+
+def test_the_plain_sum_of_a_serialized_run_is_its_step_less_what_it_does_not_add_up(rows: Rows) -> None:
+    (row,) = rows(NPU, "--policies", "serialized", "--workers", "128")
+    assert row["plain_sum_of_raw_parts_ms"] == pytest.approx(
+        row["step_ms"] - row["exposed_all_reduce_ms"], rel=1e-2
+    )
+
+
+def test_a_policy_alone_gives_the_report_of_a_run(npu: Scenario) -> None:
+    (row,) = compare([npu.with_workers(128)], Request(policies=("nestpipe",)))
+    report = run_scenario(npu.with_workers(128)).report
+    assert (row.step_ms, row.compute_ms) == (report.step_ms["mean"], report.compute_ms)
+
+
+def test_parameters_come_from_the_scenario_at_any_depth_then_from_the_option_then_from_a_stated_default(
+    npu: Scenario,
+) -> None:
+    nested = npu.with_policy(
+        {
+            "kind": "nested",
+            "inter_batch": {"kind": "dual_buffer", "buffers": 1},
+            "intra_batch": {"kind": "frozen_window", "micro_batches": 3},
+        }
+    )
+    assert policy_part(nested, "nestpipe", 16) == {"kind": "nestpipe", "buffers": 1, "micro_batches": 3}
+    assert policy_part(nested, "dual_buffer", None) == {"kind": "dual_buffer", "buffers": 1}
+    assert policy_part(nested, "serialized", None) == {"kind": "serialized"}
+    plain = npu.with_policy({"kind": "serialized"})
+    assert policy_part(plain, "frozen_window", 16) == {"kind": "frozen_window", "micro_batches": 16}
+    assert policy_part(plain, "nestpipe", None) == {"kind": "nestpipe", "micro_batches": 8}
+
+
+def test_a_default_that_was_taken_and_an_option_that_was_not_are_said(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert run(["compare", QUICKSTART, "--policies", "frozen_window"]) == 0
+    assert "quickstart states no micro_batches; 8 are taken" in capsys.readouterr().err
+    assert run(["compare", NPU, "--workers", "128", "--policies", "nestpipe", "--micro-batches", "4"]) == 0
+    assert "states its own micro_batches" in capsys.readouterr().err
+
+
+def test_a_policy_that_does_not_fit_is_a_row_without_numbers_and_the_others_stand(rows: Rows) -> None:
+    words = (
+        "--policies",
+        "serialized,frozen_window",
+        "--micro-batches",
+        "64",
+        "--set",
+        "workload.batch=1_500_000",
+    )
+    serialized, window = rows(QUICKSTART, *words)
+    assert serialized["step_ms"] is None and "does not fit in device memory" in serialized["notes"][0]
+    assert window["step_ms"] > 0 and window["speedup"] is None and window["scaling_efficiency"] == 1.0
+
+
+def test_when_nothing_fits_the_answer_is_no(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", QUICKSTART, "--set", "workload.batch=9_000_000"]) == 1
+    assert "does not fit" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["--policies", "nestpip"], '--policies: no policy is called "nestpip" (did you mean "nestpipe"?)'),
+        (["--policies", "nested"], '--policies: no policy is called "nested"'),
+        (["--workers", "8,many"], '--workers: "many" is not a number of workers'),
+        (["--workers", "8,12"], "12 workers do not fill hosts of 8"),
+        (["--micro-batches", "0"], "--micro-batches"),
+    ],
+)
+def test_wrong_names_and_numbers_are_refused_before_anything_runs(
+    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["compare", QUICKSTART, *words]) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_several_scenarios_follow_each_other(rows: Rows) -> None:
+    found = rows(QUICKSTART, str(shipped_folder() / "recorded_keys.yaml"))
+    assert [row["scenario"] for row in found] == ["quickstart", "recorded-keys"]
+
+
+def test_the_table_fits_80_columns_and_warns_of_the_plain_sum(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run(["compare", NPU, "--policies", ",".join(FIVE), "--workers", "128,1536"]) == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 80
+    assert "stale_prefetch" in out and "is no evidence for the model" in " ".join(out.split())
+    assert out.count("! 128 workers: includes") == 1
+
+
+def test_csv_has_one_record_per_row(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", QUICKSTART, "--policies", "serialized,dual_buffer", "--format", "csv"]) == 0
+    header, *records = capsys.readouterr().out.splitlines()
+    assert header.split(",")[:4] == ["scenario", "policy", "workers", "step_ms"] and len(records) == 2
+
+
+def test_plots_are_drawn_beside_the_prefix(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [
+        "--policies",
+        "serialized,dual_buffer",
+        "--workers",
+        "8,16",
+        "--plot",
+        str(tmp_path / "new" / "q"),
+    ]
+    assert run(["compare", QUICKSTART, *words]) == 0
+    drawn = sorted(path.name for path in (tmp_path / "new").iterdir())
+    assert drawn == ["q-breakdown.png", "q-gantt-dual_buffer.png", "q-gantt-serialized.png"]
+    assert "recscale: drew" in capsys.readouterr().err

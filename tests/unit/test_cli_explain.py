@@ -1,0 +1,139 @@
+"""`recscale explain`: the cycle in words, and what each parameter is worth."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from analysis.cli.running import run
+from analysis.explain import explain, reason
+from analysis.parameters import parameters
+from simulator.results.bottleneck import Link
+from simulator.scenario import Scenario, load
+from simulator.scenario.nominal import nominal_bottleneck
+from simulator.scenario.shipped_files import shipped_folder
+
+QUICKSTART = str(shipped_folder() / "quickstart.yaml")
+NPU = str(shipped_folder() / "nestpipe" / "npu.yaml")
+
+Explained = Callable[..., dict[str, Any]]
+
+
+@pytest.fixture
+def explained(capsys: pytest.CaptureFixture[str]) -> Explained:
+    """Run the command in this process and return its answer."""
+
+    def asked(*words: str) -> dict[str, Any]:
+        code = run(["explain", *words, "--format", "json"])
+        printed = capsys.readouterr()
+        assert code == 0, printed.err
+        answer: dict[str, Any] = json.loads(printed.out)
+        return answer
+
+    return asked
+
+
+def bound_ms(scenario: Scenario) -> float:
+    return float(nominal_bottleneck(scenario).period_ns) / 1e6
+
+
+def test_the_cycle_adds_up_to_the_lower_bound_of_the_run(explained: Explained) -> None:
+    answer = explained(QUICKSTART)
+    assert sum(step["duration_ms"] for step in answer["cycle"]) == pytest.approx(answer["cycle_ms"])
+    assert sum(step["share"] for step in answer["cycle"]) == pytest.approx(1.0)
+    assert answer["cycle_ms"] / answer["batches"] == pytest.approx(answer["lower_bound_ms"])
+    assert sum(answer["resources"].values()) == pytest.approx(1.0)
+
+
+def test_the_resource_with_the_largest_share_binds(explained: Explained) -> None:
+    assert explained(QUICKSTART)["binds"] == "compute"
+    slow_links = "cluster.fabric={kind: two_level, within: 1 GB/s, between: 1 GB/s, latency: 1 us}"
+    assert explained(QUICKSTART, "--set", slow_links)["binds"] == "network"
+    assert explained(QUICKSTART, "--set", "workload.input.cpu_time=1 ms")["binds"] == "host cores"
+    assert explained(NPU, "--set", "cluster.unexplained_host_time=9 ms")["binds"] == "unexplained host time"
+
+
+@pytest.mark.parametrize(
+    ("path", "halved", "doubled"),
+    [
+        ("cluster.fabric.between", "12.5 GB/s", "50 GB/s"),
+        ("cluster.fabric.latency", None, None),
+        ("cluster.unexplained_host_time", None, None),
+        ("workload.input.cpu_time", "100 us", "400 us"),
+    ],
+)
+def test_what_a_parameter_is_worth_is_what_the_changed_file_gives(
+    path: str, halved: str | None, doubled: str | None
+) -> None:
+    scenario = load(NPU)
+    (one,) = [found for found in explain(scenario).sensitivities if found.parameter == path]
+    amount, unit = one.value.split()
+    for factor, bound, text in ((0.5, one.halved_ms, halved), (2.0, one.doubled_ms, doubled)):
+        changed = scenario.with_overrides([f"{path}={text or f'{float(amount) * factor:g} {unit}'}"])
+        assert bound == pytest.approx(bound_ms(changed), rel=1e-6)
+
+
+def test_what_is_named_from_the_catalog_is_tried_as_well() -> None:
+    found = {one.parameter: one for one in explain(load(QUICKSTART)).sensitivities}
+    peak = found["cluster.accelerator.peak_flops.tf32"]
+    assert peak.halved_ms is not None and peak.doubled_ms is not None
+    assert peak.halved_ms > peak.doubled_ms and -1 < peak.elasticity < 0
+    assert "cluster.host.cores" in found and "cluster.fabric.within" in found
+
+
+def test_a_share_is_raised_to_all_of_it_and_no_further() -> None:
+    for parameter in parameters(load(QUICKSTART)):
+        if parameter.path == "cluster.accelerator.matrix_efficiency":
+            assert parameter.largest_factor == pytest.approx(1 / 0.72)
+
+
+def test_what_does_not_bind_is_said_to_change_nothing_and_why(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", NPU]) == 0
+    out = " ".join(capsys.readouterr().out.split())
+    nothing = out.partition("changes next to nothing because compute binds:")[2].partition("changes nothing")[
+        0
+    ]
+    assert "cluster.fabric.within," in nothing and "workload.input.cpu_time" in nothing
+    assert "because no stage's time depends on it: cluster.accelerator.matrix_efficiency" in out
+
+
+def test_parameters_that_matter_most_come_first(explained: Explained) -> None:
+    slopes = [abs(one["elasticity"]) for one in explained(QUICKSTART)["sensitivities"]]
+    assert slopes == sorted(slopes, reverse=True) and slopes[0] > 0.1 and slopes[-1] == 0.0
+
+
+@pytest.mark.parametrize(
+    ("cause", "lag", "says"),
+    [
+        ("needs", 0, "send needs its result"),
+        ("carry", 1, "send of the next batch must see its update"),
+        ('stream "key network"', 0, "send queues behind it (key network)"),
+        ('buffer "rows"', 2, "send 2 batches later needs its place in the buffer rows"),
+        ("pace", -1, "send of the batch before is issued no earlier"),
+        ("something new", 0, "send waits for it"),
+    ],
+)
+def test_every_reason_to_wait_has_words(cause: str, lag: int, says: str) -> None:
+    assert reason(Link("backward", cause, 10, lag), "send") == says
+
+
+def test_the_text_fits_80_columns_and_shortens_a_long_cycle(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run(["explain", NPU, "--set", "policy.micro_batches=32"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80 and len(lines) < 70
+    assert any("more)" in line for line in lines)
+
+
+def test_what_cannot_run_is_not_explained(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", QUICKSTART, "--set", "workload.batch=9_000_000"]) == 1
+    assert "does not fit" in capsys.readouterr().err
+
+
+def test_csv_lists_the_parameters(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", QUICKSTART, "--format", "csv"]) == 0
+    header, *records = capsys.readouterr().out.splitlines()
+    assert header == "parameter,value,halved_ms,doubled_ms,elasticity,used" and len(records) > 10

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from simulator.scenario import Scenario
 from simulator.scenario.nominal import nominal_ns
-from simulator.scenario.simulate import _check_window, checked_memory
+from simulator.scenario.simulate import check_window, checked_memory
 from simulator.units import format_bytes, format_time
 
 
@@ -14,7 +14,7 @@ def check(scenario: Scenario) -> list[tuple[str, str]]:
     Raises InputError and InfeasibleError as a run would: world sizes, memory, deadlocks, warm-up.
     """
     memory = checked_memory(scenario).totals()
-    _check_window(scenario)
+    check_window(scenario)
     return [
         ("scenario", f"{scenario.name} (hash {scenario.hash})"),
         ("cluster", _cluster(scenario)),

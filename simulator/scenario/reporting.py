@@ -7,6 +7,7 @@ import numpy as np
 from simulator.costs.occupancy import occupancy
 from simulator.quantities import AllReduceWork, AllToAllWork, HoldWork, InTurn, Together, Work
 from simulator.results.report import BUSY, EXPOSED_KINDS, RAW_KINDS, StepReport, percentiles
+from simulator.results.tables import first_start_ns
 from simulator.scenario.simulate import Run
 
 
@@ -55,13 +56,9 @@ def _fidelity(run: Run) -> str:
 
 def _latency_ms(run: Run) -> float:
     """Mean time from a batch's first stage to its update, on the slowest rank."""
-    timeline, column = run.timeline, run.column
-    begun = np.full(timeline.batches, np.iinfo(np.int64).max)
-    for index, node in enumerate(timeline.graph.nodes):
-        rows = slice(node.residue, None, timeline.graph.period)
-        np.minimum(begun[rows], timeline.start_ns[index, :, column], out=begun[rows])
-    window = slice(run.first, run.last)
-    return float(np.mean(timeline.update_ns[window, column] - begun[window])) / 1e6
+    updates = run.timeline.update_ns[run.first : run.last, run.column]
+    begun = first_start_ns(run.timeline, run.column)[run.first : run.last]
+    return float(np.mean(updates - begun)) / 1e6
 
 
 def _raw_ms(run: Run) -> dict[str, float]:

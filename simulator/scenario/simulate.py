@@ -42,9 +42,11 @@ class Run:
 
     @cached_property
     def last(self) -> int:
-        """One past the last batch whose step counts: the pipeline is still full then."""
-        deepest = max(stage.ahead for stage in self.timeline.graph.pipeline.stages)
-        return self.timeline.batches - deepest - self.timeline.graph.period
+        """One past the last batch whose step counts: whole periods, and the pipeline is still full."""
+        graph = self.timeline.graph
+        deepest = max(stage.ahead for stage in graph.pipeline.stages)
+        end = self.timeline.batches - deepest - graph.period
+        return end - (end - self.first) % graph.period
 
     @cached_property
     def step_ns(self) -> np.ndarray:
@@ -88,7 +90,7 @@ def run_scenario(scenario: Scenario, engine: str = "events", progress: Progress 
     graph, memory = scenario.graph, checked_memory(scenario)
     settings = scenario.spec.run
     cycles = -(-settings.batches // graph.period)
-    _check_window(scenario)
+    check_window(scenario)
     durations = tabulated(scenario, cycles)
     if engine == "vector":
         timeline = run_recurrence(graph, durations)
@@ -115,7 +117,7 @@ def checked_memory(scenario: Scenario) -> Memory:
     return memory
 
 
-def _check_window(scenario: Scenario) -> None:
+def check_window(scenario: Scenario) -> None:
     """The steps that count must start after the deepest lookahead and end before the pipeline drains."""
     settings, graph = scenario.spec.run, scenario.graph
     deepest = max(stage.ahead for stage in graph.pipeline.stages)
@@ -124,7 +126,7 @@ def _check_window(scenario: Scenario) -> None:
         raise InputError(
             f"warm_up must be at least {deepest + 1}: this policy works {deepest} batches ahead", place
         )
-    least = settings.warm_up + deepest + graph.period + 2
+    least = settings.warm_up + deepest + 2 * graph.period + 1
     if settings.batches < least:
         place = scenario.document.where(("run", "batches"))
         raise InputError(f"batches must be at least {least} with a warm-up of {settings.warm_up}", place)

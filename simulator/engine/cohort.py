@@ -60,10 +60,10 @@ class Cohort:
         self._ready = _times(len(plan.waits), width)
         self._end = _times(len(plan.waits), width)
 
-    def longest(self, instance: int) -> int:
-        """Return how long `instance` takes on the slowest column, ns."""
+    def shortest(self, instance: int) -> int:
+        """Return how long `instance` takes on its fastest column, ns."""
         duration = self.duration_ns[instance]
-        return duration if self.width == 1 else int(duration.max())
+        return duration if self.width == 1 else int(duration.min())
 
     def begin(self) -> None:
         """Start every instance that waits for nothing."""

@@ -145,10 +145,13 @@ class _Simulation:
             self._release(instance, int(self.env.now))
 
     def _carry(self, network: SharedNetwork, instance: int) -> Generator[simpy.Event, None, None]:
-        """Take a collective through the network; what others cost it there delays all ranks alike."""
-        longest = max(cohort.longest(instance) for cohort in self.cohorts)
-        yield from network.carry(instance % self.plan.nodes, longest)
-        self._release(instance, int(self.env.now) - longest)
+        """Take a collective through the network; what others cost it there delays all ranks alike.
+
+        Ranks may take unequally long (jitter): the first to end must not be told later than it ends.
+        """
+        shortest = min(cohort.shortest(instance) for cohort in self.cohorts)
+        yield from network.carry(instance % self.plan.nodes, shortest)
+        self._release(instance, int(self.env.now) - shortest)
 
     def _release(self, instance: int, since: int) -> None:
         for cohort in self.cohorts:

@@ -61,20 +61,20 @@ class SharedNetwork:
         self._tags = 0
         self.events = 0
 
-    def carry(self, node: int, longest_ns: int) -> Generator[simpy.Event, None, None]:
-        """Take the collective of `node` through its phases; alone that takes exactly `longest_ns`."""
+    def carry(self, node: int, nominal_ns: int) -> Generator[simpy.Event, None, None]:
+        """Take the collective of `node` through its phases; alone that takes exactly `nominal_ns`."""
         begin, planned, met = int(self.env.now), 0.0, False
         legs = self._legs[node]
         nominal = sum(leg.before_ns + leg.alone_ns for leg in legs)
         for leg in legs:
-            scaled = leg.scaled(longest_ns / nominal if nominal else 1.0)
+            scaled = leg.scaled(nominal_ns / nominal if nominal else 1.0)
             planned += scaled.before_ns
             start = begin + floor(planned) if not met else int(self.env.now) + floor(scaled.before_ns)
             yield self._until(start)
             met = (yield from self._send(scaled)) or met
             planned += scaled.alone_ns
-        if not met:
-            yield self._until(begin + longest_ns)
+        if self.env.now < begin + nominal_ns:  # phases are rounded one by one
+            yield self._until(begin + nominal_ns)
 
     def _until(self, moment: int) -> simpy.Event:
         self.events += 1

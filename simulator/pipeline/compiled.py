@@ -36,7 +36,7 @@ class MarkedGraph:
     """Nodes, edges and an evaluation order, for a pipeline that neither deadlocks nor runs away.
 
     A cycle covers `period` batches. Instance (node v, cycle m) may be evaluated once every
-    instance with a smaller `rank * m + potential[v]` has been, where rank = len(nodes) + 1.
+    instance with a smaller `place(v, m)` has been.
     """
 
     pipeline: Pipeline
@@ -65,13 +65,16 @@ class MarkedGraph:
         """Return the batch that instance (node, cycle) belongs to."""
         return cycle * self.period + self.nodes[node].residue
 
+    def place(self, node: int, cycle: int) -> int:
+        """Return where instance (node, cycle) stands in the order of evaluation; larger is later."""
+        return (len(self.nodes) + 1) * cycle + self.potential[node]
+
     def schedule(self, cycles: int) -> list[tuple[int, int]]:
         """Return all instances (node, cycle) of `cycles` cycles in an order that respects every edge."""
-        rank = len(self.nodes) + 1
         keyed = sorted(
-            (rank * cycle + potential, node, cycle)
+            (self.place(node, cycle), node, cycle)
             for cycle in range(cycles)
-            for node, potential in enumerate(self.potential)
+            for node in range(len(self.nodes))
         )
         return [(node, cycle) for _, node, cycle in keyed]
 

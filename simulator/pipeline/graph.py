@@ -4,8 +4,9 @@ All of them are one kind of edge: stage v of batch k waits for stage u of batch 
 that run in every P-th batch are unrolled over the least common multiple of all periods.
 """
 
+import itertools
+import math
 from collections.abc import Iterable, Iterator
-from math import lcm
 
 from simulator.errors import InfeasibleError, InputError
 from simulator.pipeline.compiled import Edge, MarkedGraph, Node
@@ -34,7 +35,7 @@ def compile_pipeline(pipeline: Pipeline) -> MarkedGraph:
 
 
 def _period(pipeline: Pipeline) -> int:
-    period = lcm(*(stage.every for stage in pipeline.stages))
+    period = math.lcm(*(stage.every for stage in pipeline.stages))
     if period > LONGEST_PERIOD:
         raise InputError(
             f"the stages repeat together only every {period} batches; at most {LONGEST_PERIOD} are allowed"
@@ -124,9 +125,25 @@ def _one_stream(stream: str, nodes: tuple[Node, ...], period: int) -> Iterator[E
     order = [index for _, _, index in issued]
     early = {i: (nodes[i].residue - nodes[i].stage.ahead) // period for i in order}
     for place, target in enumerate(order):
-        source = order[place - 1]
-        wrap = 1 if place == 0 else 0
-        yield Edge(source, target, early[source] - early[target] + wrap, f'stream "{stream}"')
+        for source, wrap in _in_any_run(order, place, early):
+            yield Edge(source, target, early[source] - early[target] + wrap, f'stream "{stream}"')
+
+
+def _in_any_run(order: list[int], place: int, early: dict[int, int]) -> Iterator[tuple[int, int]]:
+    """Walk back along a stream from `place`; yield (node, laps) of those that a run of any length needs.
+
+    The one just before is enough except where its run lies before the first or after the last cycle,
+    which happens when stages of one stream differ in `ahead`: there the order must hold as well.
+    """
+    nearest = {True: math.inf, False: math.inf}
+    for back in itertools.count(1):
+        node, laps = order[(place - back) % len(order)], -((place - back) // len(order))
+        lag = early[node] - early[order[place]] + laps
+        if abs(lag) < nearest[lag > 0]:
+            nearest[lag > 0] = abs(lag)
+            yield node, laps
+        if lag == 0 or (back >= len(order) and nearest[False] == math.inf):
+            return
 
 
 def _cycle_in_words(nodes: tuple[Node, ...], cycle: Iterable[Edge]) -> str:

@@ -1,8 +1,9 @@
 """The critical cycle of a run: a lower bound on its step, and the stages that set it.
 
 Ranks meet at collectives, so a cycle may pass from one rank to another there. The graph is laid
-out once per column (at most `MOST_COLUMNS`, those that are slowest at something), each collective
-joined by a node of its own; a cycle in part of the ranks bounds all of them from below.
+out once per column, each collective joined by a node of its own: exact up to `MOST_COLUMNS` columns.
+Of more, those that are slowest at something are taken; a cycle in part of the ranks bounds all of
+them from below.
 """
 
 from collections.abc import Iterator, Sequence
@@ -43,14 +44,17 @@ class Bottleneck:
 
 def find_bottleneck(graph: MarkedGraph, nominal_ns: IntArray) -> Bottleneck:
     """Return the critical cycle for durations of shape (nodes, columns), whole ns."""
-    layout = _Layout(graph, nominal_ns[:, _slowest_columns(nominal_ns)])
+    distinct_ns = np.unique(nominal_ns, axis=1)
+    layout = _Layout(graph, distinct_ns[:, _slowest_columns(distinct_ns)])
     cycle = critical_cycle(layout.size, list(layout.edges()), layout.durations)
     links = tuple(link for edge in cycle.edges if (link := layout.link(edge)))
     return Bottleneck(cycle.ratio / graph.period, links)
 
 
 def _slowest_columns(nominal_ns: IntArray) -> list[int]:
-    """Return the columns that are slowest over all, and at each node, at most MOST_COLUMNS."""
+    """Return all columns if they are few; else those slowest over all, and at each node, that many."""
+    if nominal_ns.shape[1] <= MOST_COLUMNS:
+        return list(range(nominal_ns.shape[1]))
     wanted = [int(np.argmax(nominal_ns.sum(axis=0))), *np.argmax(nominal_ns, axis=1).tolist()]
     return list(dict.fromkeys(wanted))[:MOST_COLUMNS]
 

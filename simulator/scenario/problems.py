@@ -59,7 +59,14 @@ class _Problem:
 
     @property
     def kind(self) -> str:
-        return str(self.errors[0]["type"])
+        """What is told: of a name-or-mapping that is a mapping, what the mapping lacks."""
+        kinds = [str(error["type"]) for error in self.errors]
+        return next((kind for kind in kinds if kind.startswith("union_tag")), kinds[0])
+
+    @property
+    def error(self) -> Any:
+        """The error that `kind` was taken from."""
+        return next(error for error in self.errors if error["type"] == self.kind)
 
     def order(self, document: Document) -> tuple[bool, int]:
         return self.kind != "extra_forbidden", document.where(self.place()).line or 0
@@ -68,7 +75,7 @@ class _Problem:
         """Return the path to point at: a missing key has no place of its own, a bad kind has one."""
         if self.kind == "missing":
             return self.path[:-1]
-        return (*self.path, _discriminator(self.errors[0])) if self.kind == "union_tag_invalid" else self.path
+        return (*self.path, _discriminator(self.error)) if self.kind == "union_tag_invalid" else self.path
 
     def text(self) -> str:
         special = {
@@ -84,22 +91,22 @@ class _Problem:
         return f"missing key {shown(key)}" if isinstance(key, str) else f"needs more than {key} items"
 
     def _unknown_key(self) -> str:
-        _, members = _walk(self.errors[0]["loc"][:-1], self.model, self.data)
+        _, members = _walk(self.error["loc"][:-1], self.model, self.data)
         allowed = {name for member in members for name in _fields(member)}
         key = str(self.path[-1])
         return f"unknown key {shown(key)}{did_you_mean(key, allowed)}"
 
     def _unknown_kind(self) -> str:
-        name, tags = _discriminator(self.errors[0]), self.errors[0]["ctx"]["expected_tags"].replace("'", "")
-        value = _at(self.errors[0]["input"], (name,))
+        name, tags = _discriminator(self.error), self.error["ctx"]["expected_tags"].replace("'", "")
+        value = _at(self.error["input"], (name,))
         near = did_you_mean(str(value)[:100], tags.split(", "))
         allowed = "" if "allowed" in near else f" (allowed: {tags})"
         return f"unknown {name} {shown(value)}{near}{allowed}"
 
     def _no_kind(self) -> str:
-        _, members = _walk(self.errors[0]["loc"], self.model, self.data)
+        _, members = _walk(self.error["loc"], self.model, self.data)
         kinds = sorted(kind for member in members for kind in _kinds(member))
-        return f"missing key {shown(_discriminator(self.errors[0]))} (allowed: {', '.join(kinds)})"
+        return f"missing key {shown(_discriminator(self.error))} (allowed: {', '.join(kinds)})"
 
     def _wrong_value(self) -> str:
         own = [error for error in self.errors if error["type"] in _OWN_TEXT]
@@ -107,8 +114,8 @@ class _Problem:
         if own:  # the text of our own validators passes as it is
             text = printable(str(own[0]["ctx"]["error"]))
             return text + "".join(f", or {words}" for words in wanted)
-        length = self.errors[0].get("ctx", {}).get("actual_length")
-        value = shown(self.errors[0]["input"]) + (f" of {length}" if length is not None else "")
+        length = self.error.get("ctx", {}).get("actual_length")
+        value = shown(self.error["input"]) + (f" of {length}" if length is not None else "")
         if not all(wanted):
             return f"{value} cannot be used here"
         return f"must be {' or '.join(wanted)}, not {value}"

@@ -18,6 +18,7 @@ from simulator.workload.keys import (
     Recorded,
     TableStatistics,
     Uniform,
+    ZipfMandelbrot,
     summarize,
 )
 
@@ -31,6 +32,18 @@ class ZipfSpec(Spec):
     def popularity(self, table: str, rows: float, folder: Path) -> Popularity:
         """Return the popularity of a table of `rows` rows."""
         return BoundedZipf(rows, self.exponent)
+
+
+class ZipfMandelbrotSpec(Spec):
+    """Popularity falls as (rank + shift) ** -exponent; a positive shift flattens the head."""
+
+    kind: Literal["zipf_mandelbrot"]
+    exponent: NonNegativeFloat
+    shift: NonNegativeFloat
+
+    def popularity(self, table: str, rows: float, folder: Path) -> Popularity:
+        """Return the popularity of a table of `rows` rows."""
+        return ZipfMandelbrot(rows, self.exponent, self.shift)
 
 
 class UniformSpec(Spec):
@@ -80,4 +93,4 @@ def _summary(path: str, batch: int, separator: str | None) -> LogStatistics:
     return summarize(path, batch, LogOptions(separator=separator))
 
 
-KeysSpec = Annotated[ZipfSpec | UniformSpec | RecordedSpec, Field(discriminator="kind")]
+KeysSpec = Annotated[ZipfSpec | ZipfMandelbrotSpec | UniformSpec | RecordedSpec, Field(discriminator="kind")]

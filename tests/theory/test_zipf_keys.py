@@ -1,5 +1,6 @@
 """The closed forms for Zipf keys, against exact sums, exact variances and sampling."""
 
+import itertools
 import math
 import time
 from itertools import pairwise
@@ -9,8 +10,8 @@ import pytest
 from numpy.typing import NDArray
 
 from simulator.errors import InputError
-from simulator.workload.keys import BoundedZipf, Uniform
-from simulator.workload.keys.popularity import Independent
+from simulator.workload.keys import BoundedZipf, Independent, Layered, Uniform, ZipfMandelbrot, batch_keys
+from simulator.workload.traces import sampler_of, stream
 
 EXPONENTS = [0.0, 0.5, 0.87, 1.0, 1.05, 1.2, 2.0]
 MILLION = 1_000_000
@@ -189,3 +190,76 @@ def test_impossible_questions_are_refused() -> None:
         zipf.union(5, 0)
     with pytest.raises(InputError, match="between 0 and 1"):
         zipf.top_share(1.5)
+
+
+# --- the shifted law, all statistics at once, two layers ---
+
+
+@pytest.mark.parametrize("shift", [-0.9, 0.0, 7.5, 3000.0])
+@pytest.mark.parametrize("exponent", [0.6, 1.0, 1.4])
+def test_a_mandelbrot_law_equals_the_exact_sum_over_a_million_rows(exponent: float, shift: float) -> None:
+    weights = (np.arange(1, MILLION + 1) + shift) ** -exponent
+    p = weights / weights.sum()
+    law = ZipfMandelbrot(MILLION, exponent, shift)
+    for lookups in (1, 4096, 409_600):
+        present = -np.expm1(lookups * np.log1p(-p))
+        assert law.distinct(lookups) == pytest.approx(present.sum(), rel=2e-5)
+        assert law.overlap(lookups) == pytest.approx((present**2).sum(), rel=3e-5)
+    assert law.top_share(0.01) == pytest.approx(p[: MILLION // 100].sum(), abs=2e-5)
+
+
+def test_without_a_shift_a_mandelbrot_law_is_zipfs() -> None:
+    assert ZipfMandelbrot(1e8, 0.9).distinct(1e5) == BoundedZipf(1e8, 0.9).distinct(1e5)
+
+
+@pytest.mark.parametrize("shift", [-1.0, math.nan, 1e13])
+def test_impossible_shifts_are_refused(shift: float) -> None:
+    with pytest.raises(InputError, match="shift"):
+        ZipfMandelbrot(10, 1.0, shift)
+
+
+@pytest.mark.parametrize("lookups", [0.0, 0.4, 5000.0, 4e5])
+@pytest.mark.parametrize("ranks", [1, 1536])
+def test_statistics_taken_together_equal_those_taken_one_by_one(lookups: float, ranks: int) -> None:
+    zipf = BoundedZipf(1e7, 0.95)
+    together = batch_keys(zipf, lookups, ranks)
+    assert together.distinct == pytest.approx(zipf.distinct(lookups))
+    assert together.distinct_sd == pytest.approx(zipf.distinct_sd(lookups), rel=1e-6)
+    assert together.overlap == pytest.approx(zipf.overlap(lookups))
+    assert together.union == pytest.approx(zipf.union(lookups, ranks))
+    assert together.owner_load.mean == pytest.approx(zipf.owner_load(lookups, ranks).mean)
+    assert together.owner_load.sd == pytest.approx(zipf.owner_load(lookups, ranks).sd)
+
+
+def test_two_layers_ask_for_the_keys_of_both() -> None:
+    hot, cold = BoundedZipf(10, 0.5), BoundedZipf(100_000, 0.8)
+    layered = Layered(0.6, hot, cold)
+    assert layered.rows == 100_010
+    assert layered.top_share(10 / layered.rows) == pytest.approx(0.6)
+    assert layered.distinct(1) == pytest.approx(1.0)
+    # the cold layer gets its part of the lookups, and those are many
+    assert layered.distinct(50_000) == pytest.approx(10 + cold.distinct(20_000), rel=1e-3)
+    with pytest.raises(InputError, match="share"):
+        Layered(1.0, hot, cold)
+
+
+@pytest.mark.parametrize(
+    ("rows", "exponent", "lookups"), [(1e6, 0.8, 200_000), (1e8, 1.05, 200_000), (1e9, 0.9, 100_000)]
+)
+def test_sampled_keys_meet_the_closed_forms(rows: float, exponent: float, lookups: int) -> None:
+    zipf, count = BoundedZipf(rows, exponent), 60
+    sampler = sampler_of(zipf)
+    batches = [np.unique(sampler.draw(stream(5, "closed forms", 0, b), lookups)) for b in range(count)]
+    pairs = itertools.pairwise(batches)
+    common = np.mean([len(np.intersect1d(a, b, assume_unique=True)) for a, b in pairs])
+    distinct = np.mean([len(batch) for batch in batches])
+    union = len(np.unique(np.concatenate(batches[:16])))
+    gaps = [
+        abs(distinct / zipf.distinct(lookups) - 1),
+        abs(common / zipf.overlap(lookups) - 1),
+        abs(union / zipf.union(lookups, 16) - 1),
+    ]
+    print(f"{zipf}: distinct {gaps[0]:.4%}, overlap {gaps[1]:.4%}, union {gaps[2]:.4%} off")
+    assert gaps[0] <= 0.0015
+    assert gaps[1] <= 0.005
+    assert gaps[2] <= 0.0024

@@ -179,7 +179,8 @@ def test_files_that_cannot_be_logs_are_refused_in_one_line(tmp_path: Path) -> No
 
 
 def test_a_line_that_never_ends_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("simulator.workload.keys.opening.BLOCK_BYTES", 1000)
+    monkeypatch.setattr("simulator.workload.keys.text.BLOCK_BYTES", 1000)
+    monkeypatch.setattr("simulator.workload.keys.text.LONGEST_LINE", 1000)
     log = written(tmp_path / "log.csv", "a,b\n" + "x" * 5000 + ",1\n2,3\n")
     with pytest.raises(InputError, match="a line is longer than"):
         summarize(log, 1)
@@ -255,7 +256,7 @@ def test_counting_does_not_depend_on_how_the_file_is_cut(
     drifting: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = summarize(drifting, 96, MULTI)
-    monkeypatch.setattr("simulator.workload.keys.opening.BLOCK_BYTES", 700)
+    monkeypatch.setattr("simulator.workload.keys.text.BLOCK_BYTES", 700)
     assert sum(1 for _ in read_key_log(drifting, MULTI).chunks()) > 50
     pieces = summarize(drifting, 96, MULTI)
     assert pieces.tables[0].frequencies == whole.tables[0].frequencies

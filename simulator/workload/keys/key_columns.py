@@ -1,6 +1,5 @@
 """From Arrow columns to numbered keys: single values, separated values, and lists."""
 
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -8,21 +7,7 @@ import numpy as np
 from simulator.errors import InputError
 from simulator.quantities import IntArray
 from simulator.workload.keys.counting import TableChunk
-
-
-@dataclass
-class Vocabulary:
-    """Numbers keys from 0 in order of first appearance; memory grows with the distinct keys only."""
-
-    codes: dict[object, int] = field(default_factory=dict)
-
-    def encode(self, values: Any) -> IntArray:
-        """Return the code of each value of a flat Arrow array without nulls."""
-        encoded = values.dictionary_encode()
-        known = self.codes
-        keys = encoded.dictionary.to_pylist()
-        numbers = [known.setdefault(key, len(known)) for key in keys]
-        return np.asarray(np.array(numbers, dtype=np.int64)[encoded.indices.to_numpy()])
+from simulator.workload.keys.vocabulary import Vocabulary
 
 
 def _lists(column: Any, separator: str | None) -> Any:
@@ -82,4 +67,5 @@ def key_chunk(column: Any, separator: str | None, start: int, vocabulary: Vocabu
     kept = _filled(values)
     codes = vocabulary.encode(values.take(kept))
     cells = cells[kept]
-    return TableChunk(codes, cells + start, missing=len(lists) - len(np.unique(cells)))
+    present = np.count_nonzero(np.diff(cells, prepend=-1))  # cells do not fall
+    return TableChunk(codes, cells + start, missing=len(lists) - int(present))

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from simulator.errors import InputError
 from simulator.quantities import IntArray
 from simulator.workload.keys.counting import TableChunk
-from simulator.workload.keys.key_columns import Vocabulary, key_chunk
-from simulator.workload.keys.opening import BrokenCounter
+from simulator.workload.keys.key_columns import key_chunk
+from simulator.workload.keys.reading import BrokenCounter
+from simulator.workload.keys.vocabulary import Vocabulary
 
 SAMPLES_PER_CHUNK = 1 << 14
 
@@ -51,13 +52,13 @@ class _Events:
 
 
 def histories(
-    batches: Iterable[Any], columns: SequenceColumns, broken: BrokenCounter
+    batches: Iterable[Any], columns: SequenceColumns, broken: BrokenCounter, items: Vocabulary
 ) -> Iterator[tuple[int, TableChunk]]:
     """Yield (end, chunk) of samples: users in the order of their last event, events in time order.
 
     Events without a user, an item or a readable time are counted as broken lines.
     """
-    users, items = Vocabulary(), Vocabulary()
+    users = Vocabulary()
     parts = [_events(batch, columns, (users, items), broken) for batch in batches]
     if not parts:
         return

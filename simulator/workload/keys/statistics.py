@@ -1,11 +1,12 @@
 """What a key log says about one table, and about the whole log."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from simulator.workload.keys.features import Feature
-from simulator.workload.keys.frequencies import Frequencies, ZipfFit
+from simulator.workload.keys.frequencies import Frequencies, MandelbrotFit, ZipfFit
 
+COVERAGE_FRACTIONS = (0.0001, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0)
 Value = str | int | float | None
 
 
@@ -41,11 +42,27 @@ class OwnerSpread:
 
 
 @dataclass(frozen=True)
+class RangeSpread:
+    """What the busiest of `owners` owners of equal ranges of rows gets, over the mean.
+
+    Ranges are of the keys' values where all are numbers in the file's own types, and else of the
+    order of first appearance, in which vocabularies number them. `raw_busiest_over_mean` is counted
+    over the whole log; `busiest_over_mean` compares distinct keys per batch, as expected from each
+    key's share of the lookups.
+    """
+
+    owners: int
+    raw_busiest_over_mean: float
+    busiest_over_mean: float
+
+
+@dataclass(frozen=True)
 class TableStatistics:
     """Everything measured about the keys of one table.
 
     `windows` are sorted by size and contain the batch itself; `lag_overlaps[i]` is the number of
-    keys common to two batches `i + 1` apart, for as many lags as the log has batches.
+    keys common to two batches `i + 1` apart, for as many lags as the log has batches. `drift` is 0
+    when the popularity of keys stays, 1 when it changes wholly between two stretches of the log.
     """
 
     name: str
@@ -59,6 +76,9 @@ class TableStatistics:
     lag_overlaps: tuple[float, ...]
     owners: OwnerSpread
     fit: ZipfFit
+    mandelbrot: MandelbrotFit
+    ranges: RangeSpread
+    drift: float | None
 
     @property
     def at_batch(self) -> WindowStatistics:
@@ -71,7 +91,20 @@ class TableStatistics:
 
     def to_dict(self) -> dict[str, Value]:
         """Return one flat record; names carry the unit, shares lie between 0 and 1."""
-        return {**self._volume(), **self._per_batch(), **self._skew()}
+        return {**self._volume(), **self._per_batch(), **self._skew(), **self._owners(), **self._fits()}
+
+    def curves(self) -> dict[str, object]:
+        """Return what takes more than one number, JSON-ready, for plots.
+
+        Coverage is the share of lookups on the hottest share of keys; reuse is by powers of two.
+        """
+        popularity = self.frequencies.classes()
+        return {
+            "coverage": [[f, popularity.top_share(f)] for f in COVERAGE_FRACTIONS],
+            "reuse": self.frequencies.reuse().rows(),
+            "windows": [asdict(window) for window in self.windows],
+            "overlap_keys_by_lag": list(self.lag_overlaps),
+        }
 
     def _volume(self) -> dict[str, Value]:
         return {
@@ -96,17 +129,33 @@ class TableStatistics:
         }
 
     def _skew(self) -> dict[str, Value]:
-        popularity = self.frequencies.classes()
+        popularity, reuse = self.frequencies.classes(), self.frequencies.reuse()
         return {
             "top_1_percent_share": popularity.top_share(0.01),
             "top_10_percent_share": popularity.top_share(0.10),
+            "lookups_per_key": reuse.mean,
+            "single_use_keys_share": reuse.key_shares[0],
+            "drift": self.drift,
+        }
+
+    def _fits(self) -> dict[str, Value]:
+        return {
             "zipf_exponent": self.fit.exponent,
             "zipf_ks_distance": self.fit.ks_distance,
+            "mandelbrot_exponent": self.mandelbrot.exponent,
+            "mandelbrot_shift": self.mandelbrot.shift,
+            "mandelbrot_ks_distance": self.mandelbrot.ks_distance,
+        }
+
+    def _owners(self) -> dict[str, Value]:
+        return {
             "owners": self.owners.owners,
             "owner_keys_per_batch_mean": self.owners.mean,
             "owner_keys_per_batch_sd": self.owners.sd,
             "owner_keys_per_batch_busiest": self.owners.busiest,
             "owner_raw_lookups_busiest_over_mean": self.owners.raw_busiest_over_mean,
+            "range_owner_keys_per_batch_busiest_over_mean": self.ranges.busiest_over_mean,
+            "range_owner_raw_lookups_busiest_over_mean": self.ranges.raw_busiest_over_mean,
         }
 
 
@@ -145,4 +194,5 @@ class LogStatistics:
             "broken_lines": self.broken.count,
             "first_broken_line": self.broken.first,
             "tables": self.rows(),
+            "curves": {table.name: table.curves() for table in self.tables},
         }

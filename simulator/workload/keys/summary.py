@@ -4,6 +4,7 @@ from pathlib import Path
 
 from simulator.errors import InputError, Where
 from simulator.workload.keys.key_log import KeyLog, LogOptions, read_key_log
+from simulator.workload.keys.reading import Progress, unwatched
 from simulator.workload.keys.statistics import LogStatistics
 from simulator.workload.keys.table_counter import TableCounter
 
@@ -11,11 +12,16 @@ DEFAULT_OWNERS = 8
 
 
 def summarize(
-    path: str | Path, batch: int, options: LogOptions | None = None, owners: int = DEFAULT_OWNERS
+    path: str | Path,
+    batch: int,
+    options: LogOptions | None = None,
+    owners: int = DEFAULT_OWNERS,
+    progress: Progress = unwatched,
 ) -> LogStatistics:
     """Return the statistics of the log at `path` for batches of `batch` samples, in one pass.
 
-    `owners` is the number of hash-sharded owners whose load is measured. Raises InputError for an
+    Memory: about 40 bytes per distinct key, and 0.3 GB. `owners` is the number of owners of rows
+    whose load is measured; `progress(done, total)` is called as the file is read. Raises InputError for an
     unreadable file (see `read_key_log`), a log without samples or keys or shorter than one batch,
     and for `batch` or `owners` below 1.
     """
@@ -23,17 +29,18 @@ def summarize(
         raise InputError(f"batch and owners must be at least 1, not {batch} and {owners}")
     log = read_key_log(path, options)
     counters = {table: TableCounter(table, batch, owners) for table in log.tables}
-    samples = _count(log, counters)
+    samples = _count(log, counters, progress)
     _refuse_short(log, counters, samples, batch)
-    tables = tuple(counter.finish() for counter in counters.values())
+    # taken out one by one, so that what was counted makes room for what is computed
+    tables = tuple(counters.pop(name).finish(log.words.pop(name).places()) for name in log.tables)
     return LogStatistics(str(path), samples, batch, log.broken, tables)
 
 
-def _count(log: KeyLog, counters: dict[str, TableCounter]) -> int:
+def _count(log: KeyLog, counters: dict[str, TableCounter], progress: Progress) -> int:
     """Count the whole log; return its samples."""
     samples = 0
-    for chunk in log.chunks():
-        samples = chunk.end
+    for chunk in log.chunks(progress):
+        samples = max(samples, chunk.end)
         for table, keys in chunk.tables.items():
             counters[table].add(keys, chunk.end)
     return samples

@@ -49,9 +49,18 @@ def _tables(scenario: Scenario) -> str:
     tables = scenario.workload.tables
     rows, size = sum(table.rows for table in tables), sum(table.bytes for table in tables)
     count = "1 table" if len(tables) == 1 else f"{len(tables)} tables"
-    where = {"hbm": "device memory", "dram": "host memory"}[scenario.spec.sharding.tier]
+    where = " and ".join(dict.fromkeys(_where(scenario)))
     keys = scenario.workload.keys_per_sample
     return f"{count}, {rows:,.4g} rows, {format_bytes(size)} in {where}; {keys:,.6g} keys per sample"
+
+
+def _where(scenario: Scenario) -> Iterator[str]:
+    """Name the memories that hold rows, table by table."""
+    placed = scenario.step.placed
+    for shard in placed.shards:
+        yield shard.piece.kind.home.noun
+    if placed.replicated:
+        yield "the device memory of every worker"
 
 
 def _policy(scenario: Scenario) -> str:

@@ -5,6 +5,7 @@ work is done is the business of `simulator.costs`; the two meet in `CostModel.se
 """
 
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,18 +48,32 @@ class CpuWork(Work):
     memory_bytes: Amount = 0.0
 
 
+class Reuse(Protocol):
+    """How often the same rows come again among accesses to rows."""
+
+    def share_on_hottest(self, rows: float) -> float:
+        """Return the share (0 to 1) of the accesses that go to the `rows` hottest rows."""
+
+    @property
+    def distinct(self) -> float:
+        """How many different rows are accessed: that many must come from memory once."""
+
+
 @dataclass(frozen=True, eq=False)
 class RowWork(Work):
     """Random access to `rows` rows of `row_bytes` each in one memory tier.
 
-    `tier` is `hbm` or `dram`; `passes` counts how often each row crosses the memory bus
-    (1 for a read, 2 for read-modify-write, more with optimizer state).
+    `tier` is `hbm`, `dram`, `ssd`, `remote` (over this rank's connection to parameter servers) or
+    `server` (in one such server); `passes` counts how often each row crosses the memory bus
+    (1 for a read, 2 for read-modify-write, more with optimizer state). `reuse` tells how skewed the
+    accesses are (None: unknown, every access reaches the memory).
     """
 
     rows: Amount
     row_bytes: float
     tier: str
     passes: float = 1.0
+    reuse: Reuse | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,15 +84,28 @@ class CopyWork(Work):
     path: str
 
 
+@dataclass(frozen=True)
+class Group:
+    """The ranks of one collective: `size` of them, `stride` apart; all ranks are in some group alike.
+
+    Stride 1 is neighbours; with stride s the members are r, r + s, r + 2 s, ...
+    """
+
+    size: int
+    stride: int = 1
+
+
 @dataclass(frozen=True, eq=False)
 class AllToAllWork(Work):
     """One exchange in which each rank sends `bytes` in all, its own share included.
 
     `received_bytes` (default: the same) is what each rank gets; a hot owner sends or receives more.
+    `group` (default: all ranks) says who exchanges with whom.
     """
 
     bytes: Amount
     received_bytes: Amount | None = None
+    group: Group | None = None
 
     @property
     def rendezvous(self) -> bool:
@@ -87,14 +115,32 @@ class AllToAllWork(Work):
 
 @dataclass(frozen=True, eq=False)
 class AllReduceWork(Work):
-    """One all-reduce of a vector of `bytes` held by every rank."""
+    """One all-reduce of a vector of `bytes` held by every rank of a `group` (default: all ranks)."""
 
     bytes: float
+    group: Group | None = None
 
     @property
     def rendezvous(self) -> bool:
         """Return true: the sum needs every rank."""
         return True
+
+
+@dataclass(frozen=True, eq=False)
+class ReduceScatterWork(Work):
+    """Vectors of `bytes` on every rank of a `group` are added up; each rank keeps an equal part."""
+
+    bytes: Amount
+    group: Group | None = None
+
+    @property
+    def rendezvous(self) -> bool:
+        """Return true: the sum needs every rank."""
+        return True
+
+
+class AllGatherWork(ReduceScatterWork):
+    """The way back: each rank's part of a vector of `bytes` goes to all ranks of the group."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,7 @@ from simulator.pipeline import MarkedGraph, Pipeline, Stage, compile_pipeline
 from simulator.policies.base import Policy
 from simulator.quantities import AllToAllWork, InTurn, ReduceScatterWork, Together, Work
 from simulator.results.exposed import break_down
-from simulator.results.memory import peak_memory, scheduled_memory
+from simulator.results.memory import scheduled_memory
 from simulator.results.staleness import observe, readers
 from simulator.results.timeline import Timeline
 from simulator.sharding import RowWise, TrainStep
@@ -167,9 +167,8 @@ def _check_exchange(policy: Policy, step: TrainStep, pipeline: Pipeline) -> None
                     f"{stage.name}: ranks send {sent:.6g} bytes each and receive {received:.6g}"
                 )
             moved += float(received) / stage.every if stage.kind == "all_to_all" else 0.0
-    parts = _parts(policy)
-    micro = step.micro_batch(parts)
-    ways = [*_exchanges(micro.exchange_rows), *_exchanges(micro.send_gradients)]
+    micro = step.micro_batch(parts := _parts(policy))
+    ways = _exchanges(InTurn((micro.exchange_rows, micro.send_gradients)))
     asked = parts * sum(float(np.mean(_received(way))) for way in ways)
     if not np.isclose(moved, asked, rtol=1e-9):
         raise PolicyError(
@@ -179,8 +178,7 @@ def _check_exchange(policy: Policy, step: TrainStep, pipeline: Pipeline) -> None
 
 
 def _received(work: AllToAllWork | ReduceScatterWork) -> Any:
-    given = work.received_bytes if isinstance(work, AllToAllWork) else None
-    return work.bytes if given is None else given
+    return next(size for size in (getattr(work, "received_bytes", None), work.bytes) if size is not None)
 
 
 def _exchanges(work: Work) -> Iterator[AllToAllWork | ReduceScatterWork]:
@@ -197,13 +195,9 @@ def _parts(policy: Policy) -> int:
 
 def _check_memory(policy: Policy, step: TrainStep, graph: MarkedGraph) -> None:
     timeline = run_recurrence(graph, next(_one_slow_stage(graph)))
-    for found in (
-        peak_memory(step, graph.pipeline, _parts(policy)),
-        scheduled_memory(step, timeline, _parts(policy)),
-    ):
-        totals = found.totals()
-        if not all(np.isfinite(size) and size > 0 for size in totals.values()):
-            raise PolicyError(f"peak memory cannot be told: {totals}")
+    totals = scheduled_memory(step, timeline, _parts(policy)).totals()
+    if not all(np.isfinite(size) and size > 0 for size in totals.values()):
+        raise PolicyError(f"peak memory cannot be told: {totals}")
 
 
 def _cycles(graph: MarkedGraph) -> int:

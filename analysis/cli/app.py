@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from analysis.cli.commands import catalog, compare, explain, init, keys, run
+from analysis.cli.commands import calibrate, catalog, compare, explain, imports, init, keys, run, shard
 
 app = typer.Typer(
     help="Predict how long a training step of a large recommendation model takes, and say why.",
@@ -20,7 +20,10 @@ app.command("check")(run.check)
 app.command("explain")(explain.explain)
 app.command("trace")(run.trace)
 app.command("compare")(compare.compare)
+app.add_typer(calibrate.app, name="calibrate")
 app.command("keys")(keys.keys)
+app.command("shard")(shard.shard)
+app.add_typer(imports.app, name="import")
 app.add_typer(catalog.app, name="catalog")
 app.command("schema")(catalog.schema)
 

@@ -12,7 +12,10 @@ FIRST_LINE_S, NEXT_LINES_S = 5.0, 15.0
 
 @dataclass
 class Progress:
-    """How far the work `name` is: `total` parts, `done` of them, and how far the one under way."""
+    """How far the work `name` is: `total` parts, `done` of them, and how far the one under way.
+
+    Parts say how far they are in `unit`; without one their speed says nothing and is not shown.
+    """
 
     name: str
     total: int
@@ -20,9 +23,10 @@ class Progress:
     settled: int = 0
     under_way: tuple[int, int] = (0, 1)
     started: float = field(default_factory=time.monotonic)
+    unit: str = "collectives"
 
     def within(self, settled: int, of: int) -> None:
-        """Note how many collectives of the part under way are settled; the engine calls this."""
+        """Note how far the part under way is; engines and readers call this."""
         self.under_way = (settled, max(of, 1))
 
     def advance(self) -> None:
@@ -37,21 +41,21 @@ class Progress:
         return min(1.0, (self.done + settled / of) / self.total)
 
     def __str__(self) -> str:
-        """Return share, time spent, collectives per second and time left, as far as known."""
+        """Return share, time spent, units per second and time left, as far as known."""
         spent = time.monotonic() - self.started
         text = f"{self.name}: {100 * self.share:.0f}% after {spent:.0f} s"
         settled = self.settled + self.under_way[0]
-        if settled and spent:
-            text += f", {settled / spent:,.0f} collectives/s"
+        if self.unit and settled and spent:
+            text += f", {settled / spent:,.0f} {self.unit}/s"
         if self.share:
             text += f", about {spent / self.share * (1 - self.share):.0f} s left"
         return text
 
 
 @contextmanager
-def progress(name: str, total: int = 1) -> Iterator[Progress]:
+def progress(name: str, total: int = 1, unit: str = "collectives") -> Iterator[Progress]:
     """Show how far the work is until the block ends."""
-    work = Progress(name, total)
+    work = Progress(name, total, unit=unit)
     with _bar(work) if sys.stderr.isatty() else _heartbeat(work):
         yield work
 

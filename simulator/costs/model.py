@@ -7,6 +7,8 @@ from typing import Protocol
 import numpy as np
 
 from simulator.costs.collectives import Network, Phase
+from simulator.costs.groups import Members
+from simulator.costs.rows import FROM_MEMORY, RowSpeed, row_seconds
 from simulator.errors import InputError
 from simulator.hardware import Accelerator, Cluster
 from simulator.quantities import (
@@ -18,6 +20,7 @@ from simulator.quantities import (
     DenseWork,
     HoldWork,
     InTurn,
+    ReduceScatterWork,
     RowWork,
     Together,
     Work,
@@ -71,10 +74,11 @@ def _over(amount: Amount, rate: float) -> Amount:
 
 @dataclass(frozen=True)
 class CostModel:
-    """Seconds of any work on one rank of `cluster`; `dense` says how fast dense work goes."""
+    """Seconds of any work on one rank of `cluster`; `dense` and `rows` say how fast each of them goes."""
 
     cluster: Cluster
     dense: DenseSpeed = Roofline()
+    rows: RowSpeed = FROM_MEMORY
 
     @cached_property
     def network(self) -> Network:
@@ -100,18 +104,7 @@ class CostModel:
 
     @seconds.register
     def _rows(self, work: RowWork) -> Amount:
-        """Random rows reach a measured share of the tier's bandwidth."""
-        moved = work.rows * work.row_bytes * work.passes
-        resource = "memory" if work.tier == "hbm" else "host"
-        return _over(moved, self._row_rate(work.tier)) / self.cluster.speed(resource)
-
-    def _row_rate(self, tier: str) -> float:
-        accelerator = self.cluster.accelerator
-        rates = {
-            "hbm": accelerator.hbm_bandwidth * accelerator.gather_efficiency,
-            "dram": self.cluster.dram_bandwidth_per_rank * self.cluster.host.dram_efficiency,
-        }
-        return rates[tier]
+        return row_seconds(work, self.cluster, self.rows)
 
     @seconds.register
     def _copy(self, work: CopyWork) -> Amount:
@@ -130,6 +123,10 @@ class CostModel:
     def _all_reduce(self, work: AllReduceWork) -> Amount:
         return self.network.alone(self.phases(work))
 
+    @seconds.register
+    def _reduce_scatter(self, work: ReduceScatterWork) -> Amount:
+        return self.network.alone(self.phases(work))
+
     @singledispatchmethod
     def phases(self, work: Work) -> tuple[Phase, ...]:
         """Return what a collective does, phase by phase; other work is one phase without flows."""
@@ -138,11 +135,15 @@ class CostModel:
     @phases.register
     def _all_to_all_phases(self, work: AllToAllWork) -> tuple[Phase, ...]:
         received = work.bytes if work.received_bytes is None else work.received_bytes
-        return self.network.all_to_all(work.bytes, received)
+        return Members(self.network, work.group).all_to_all(work.bytes, received)
 
     @phases.register
     def _all_reduce_phases(self, work: AllReduceWork) -> tuple[Phase, ...]:
-        return self.network.all_reduce(work.bytes)
+        return Members(self.network, work.group).all_reduce(work.bytes)
+
+    @phases.register
+    def _reduce_scatter_phases(self, work: ReduceScatterWork) -> tuple[Phase, ...]:
+        return Members(self.network, work.group).reduce_scatter(work.bytes)
 
     @phases.register
     def _in_turn_phases(self, work: InTurn) -> tuple[Phase, ...]:

@@ -18,6 +18,7 @@ from simulator.quantities import (
     CpuWork,
     DenseWork,
     InTurn,
+    ReduceScatterWork,
     RowWork,
     Together,
     Work,
@@ -74,6 +75,7 @@ def _(work: CopyWork, costs: CostModel) -> Occupancy:
 
 @occupancy.register(AllToAllWork)
 @occupancy.register(AllReduceWork)
+@occupancy.register(ReduceScatterWork)
 def _(work: Work, costs: CostModel) -> Occupancy:
     return {"network": _longest(costs.seconds(work))}
 

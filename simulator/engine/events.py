@@ -3,7 +3,8 @@
 A cohort is a set of ranks that moves as one: all of them as vectors when folded, one rank each
 when not. Between two rendezvous a cohort needs no events: a local stage that shares nothing ends
 at a known time as soon as all its inputs have known times (a stream is a "free-at" number, not a
-Resource). At a collective each cohort spends one event to arrive; the last arrival settles it.
+Resource). So is the time at which a cohort arrives at a collective; when the last one is known, the
+collective gets its event.
 """
 
 import gc
@@ -14,7 +15,8 @@ from typing import Any, cast
 import numpy as np
 import simpy
 
-from simulator.engine.cohort import Cohort, Plan, by_instance
+from simulator.engine.agenda import Agenda
+from simulator.engine.cohort import Cohort, Plan, WideCohort, by_column, by_instance
 from simulator.engine.contention import Contention
 from simulator.engine.durations import Durations
 from simulator.engine.network import SharedNetwork
@@ -43,13 +45,21 @@ def run_events(
     times, because ranks meet at collectives only. `progress(done, total)` is called once in a while
     with the collectives settled so far and in all.
     """
+    if not folded:
+        durations = _apart(durations)
     simulation = _Simulation(graph, durations, folded, contention)
     simulation.progress = progress
     with _no_cycle_search():
         end = simulation.run()
-    column_of = durations.column_of if folded else np.arange(len(durations.column_of), dtype=np.int64)
-    duration_ns = durations.ns if folded else durations.ns[:, :, durations.column_of]
-    return Timeline(graph, duration_ns, end, column_of, engine="events", events=simulation.events)
+    return Timeline(graph, durations.ns, end, durations.column_of, engine="events", events=simulation.events)
+
+
+def _apart(durations: Durations) -> Durations:
+    """Return a column for each rank; cycles that share their memory go on to."""
+    cycles = 1 if durations.ns.strides[1] == 0 else durations.ns.shape[1]
+    ns, ranks = durations.ns[:, :cycles, durations.column_of], len(durations.column_of)
+    wide = np.broadcast_to(ns, (len(ns), durations.ns.shape[1], ranks))
+    return Durations(wide, np.arange(ranks, dtype=np.int64), durations.nominal_ns)
 
 
 @contextmanager
@@ -70,72 +80,74 @@ class _Simulation:
     def __init__(
         self, graph: MarkedGraph, durations: Durations, folded: bool, contention: Contention | None
     ) -> None:
+        self.durations = durations
         self.env = simpy.Environment()
+        self.agenda = Agenda(self.env)
         self.needs = contention.needs if contention else Needs.none(graph)
         self.plan = Plan.of(graph, durations.ns.shape[1], self.needs.shared)
         self.network = SharedNetwork(self.env, contention) if contention else None
-        self.cohorts = list(self._grouped(durations, folded))
-        self.ranks = {id(cohort): self._shared_rank(cohort) for cohort in self.cohorts}
-        self.missing: dict[int, int] = {}  # cohorts still to come, by collective under way
+        self.cohorts: list[Cohort] = []
+        self.ranks: dict[Cohort, SharedRank] = {}
+        self.end = self._cohorts(durations, wide=folded and not any(self.needs.shared))
+        self.missing = [len(self.cohorts)] * self.plan.instances  # cohorts still to come, by collective
+        self.latest = [0] * self.plan.instances  # the last arrival known so far
         self.events = 0
         self.settled = 0
         self.progress: Progress | None = None
 
-    def _grouped(self, durations: Durations, folded: bool) -> Iterator[Cohort]:
-        """Yield one cohort of all columns, or one per column where ranks share, or one per rank."""
-        columns = range(durations.ns.shape[2])
-        if folded and not any(self.needs.shared):
-            yield Cohort(self.plan, len(columns), by_instance(durations.ns), self._book)
-            return
-        each = [by_instance(durations.ns[:, :, column : column + 1]) for column in columns]
-        for column in columns if folded else durations.column_of:
-            yield Cohort(self.plan, 1, each[column], self._book)
+    def _cohorts(self, durations: Durations, wide: bool) -> IntArray:
+        """Make one cohort of all columns, or one of each; return (nodes, cycles, columns) that they fill."""
+        plan, columns = self.plan, durations.ns.shape[2]
+        if wide and columns > 1:
+            times = np.zeros((plan.instances + plan.spare, columns), dtype=np.int64)
+            self.cohorts.append(WideCohort(plan, by_instance(durations.ns), times, self._book))
+            return times[: plan.instances].reshape(plan.cycles, plan.nodes, columns).transpose(1, 0, 2)
+        times = np.zeros((columns, plan.instances + plan.spare), dtype=np.int64)
+        for own, duration_ns in zip(times, by_column(durations.ns), strict=True):
+            self.cohorts.append(Cohort(plan, duration_ns, own.data, self._book))
+        return times[:, : plan.instances].reshape(columns, plan.cycles, plan.nodes).transpose(2, 1, 0)
 
-    def _shared_rank(self, cohort: Cohort) -> SharedRank:
-        return SharedRank(self.env, self.needs, lambda instance: cohort.complete(instance, int(self.env.now)))
+    def _rank(self, cohort: Cohort) -> SharedRank:
+        return SharedRank(self.agenda, self.needs, lambda one: cohort.complete(one, self.env.now))
 
     def run(self) -> IntArray:
         """Run to the end; return completion times (nodes, cycles, columns)."""
+        if any(self.needs.shared):
+            self.ranks = {cohort: self._rank(cohort) for cohort in self.cohorts}
         for cohort in self.cohorts:
             cohort.begin()
         self.env.run()
         for cohort in self.cohorts:
             cohort.check_complete()
-        self.events += sum(rank.events for rank in self.ranks.values())
-        self.events += self.network.events if self.network else 0
-        return np.concatenate([cohort.times() for cohort in self.cohorts], axis=2)
+        self.events += self.agenda.events + (self.network.events if self.network else 0)
+        return self.end
 
     def _book(self, cohort: Cohort, instance: int, ready: Any) -> None:
-        """Let `cohort` begin a timed stage when the last of its ranks is ready."""
-        last = ready if cohort.width == 1 else int(ready.max())
-        if last == self.env.now and not self.plan.meets[instance % self.plan.nodes]:
-            self._begin_shared(cohort, instance)
-            return
-        event = self.env.timeout(last - self.env.now, value=(cohort, instance))
-        event.callbacks.append(self._begin)
-        self.events += 1
-
-    def _begin(self, event: simpy.Event) -> None:
-        cohort, instance = cast(tuple[Cohort, int], event.value)
-        node = instance % self.plan.nodes
-        if self.plan.meets[node]:
-            self._arrive(instance)
+        """Let `cohort` begin a timed stage when it is ready, which it knows beforehand."""
+        if self.plan.meets[instance % self.plan.nodes]:
+            self._arrive(instance, int(ready.max()) if cohort.wide else ready)
+        elif ready == self.env.now:
+            self._begin((cohort, instance))
         else:
-            self._begin_shared(cohort, instance)
+            self.agenda.at(ready, self._begin, (cohort, instance))
 
-    def _begin_shared(self, cohort: Cohort, instance: int) -> None:
-        rank = self.ranks[id(cohort)]
-        rank.begin(instance, instance % self.plan.nodes, cohort.duration_ns[instance])
+    def _begin(self, what: tuple[Cohort, int]) -> None:
+        cohort, instance = what
+        self.ranks[cohort].begin(instance, instance % self.plan.nodes, cohort.duration(instance))
 
-    def _arrive(self, instance: int) -> None:
-        missing = self.missing.get(instance, len(self.cohorts)) - 1
-        self.missing[instance] = missing
-        if missing == 0:
-            del self.missing[instance]
-            self._settle(instance)
+    def _arrive(self, instance: int, at: int) -> None:
+        """Note when a cohort arrives at a collective; when all are known, settle it at the last."""
+        if at > self.latest[instance]:
+            self.latest[instance] = at
+        self.missing[instance] -= 1
+        if self.missing[instance] == 0:
+            event = self.env.timeout(self.latest[instance] - self.env.now, value=instance)
+            event.callbacks.append(self._settle)
+            self.events += 1
 
-    def _settle(self, instance: int) -> None:
+    def _settle(self, event: simpy.Event) -> None:
         """All have arrived, the last one now: each cohort goes on after its own duration."""
+        instance = cast(int, event.value)
         self.settled += 1
         if self.progress and self.settled % BETWEEN_REPORTS == 0:
             self.progress(self.settled, sum(self.plan.meets) * self.plan.cycles)
@@ -149,10 +161,20 @@ class _Simulation:
 
         Ranks may take unequally long (jitter): the first to end must not be told later than it ends.
         """
-        shortest = min(cohort.shortest(instance) for cohort in self.cohorts)
+        shortest = int(self._durations(instance).min())
         yield from network.carry(instance % self.plan.nodes, shortest)
         self._release(instance, int(self.env.now) - shortest)
 
     def _release(self, instance: int, since: int) -> None:
-        for cohort in self.cohorts:
-            cohort.complete(instance, since + cohort.duration_ns[instance])
+        ends = since + self._durations(instance)
+        if len(self.cohorts) == 1:
+            self.cohorts[0].complete(instance, ends if len(ends) > 1 else int(ends[0]))
+            return
+        for cohort, end in zip(self.cohorts, ends.tolist(), strict=True):
+            cohort.complete(instance, end)
+
+    def _durations(self, instance: int) -> IntArray:
+        """Return the nominal duration of `instance` on each column, ns."""
+        cycle, node = divmod(instance, self.plan.nodes)
+        durations: IntArray = self.durations.ns[node, cycle]
+        return durations

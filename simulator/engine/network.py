@@ -18,6 +18,7 @@ from simulator.engine.fluid.flows import FlowClasses
 from simulator.engine.fluid.fluid import Fluid
 
 NS = 1e9
+REMEMBERED = 1024
 
 
 @dataclass(eq=False)
@@ -40,9 +41,7 @@ class _Leg:
 
     def scaled(self, factor: float) -> "_Leg":
         """Return the leg with everything `factor` times as long."""
-        if factor == 1.0:
-            return self
-        flows = self.flows and _resized(self.flows, factor)
+        flows = self.flows and replace(self.flows, bytes=self.flows.bytes * factor)
         return _Leg(self.before_ns * factor, flows, self.alone_ns * factor)
 
 
@@ -56,7 +55,9 @@ class SharedNetwork:
         self._rates = np.array([contention.rates[link] for link in self._links])
         self._fluid = Fluid(self._rates)
         self._moves: dict[int, _Move] = {}
+        self._weights = contention.weights
         self._legs = [tuple(self._leg(phase) for phase in phases) for phases in contention.phases]
+        self._scaled: dict[tuple[int, int], tuple[_Leg, ...]] = {}
         self._token = 0
         self._tags = 0
         self.events = 0
@@ -64,17 +65,29 @@ class SharedNetwork:
     def carry(self, node: int, nominal_ns: int) -> Generator[simpy.Event, None, None]:
         """Take the collective of `node` through its phases; alone that takes exactly `nominal_ns`."""
         begin, planned, met = int(self.env.now), 0.0, False
-        legs = self._legs[node]
-        nominal = sum(leg.before_ns + leg.alone_ns for leg in legs)
-        for leg in legs:
-            scaled = leg.scaled(nominal_ns / nominal if nominal else 1.0)
-            planned += scaled.before_ns
-            start = begin + floor(planned) if not met else int(self.env.now) + floor(scaled.before_ns)
-            yield self._until(start)
-            met = (yield from self._send(scaled)) or met
-            planned += scaled.alone_ns
+        for leg in self._legs_of(node, nominal_ns):
+            planned += leg.before_ns
+            start = begin + floor(planned) if not met else int(self.env.now) + floor(leg.before_ns)
+            if start > self.env.now:
+                yield self._until(start)
+            met = (yield from self._send(leg)) or met
+            planned += leg.alone_ns
         if self.env.now < begin + nominal_ns:  # phases are rounded one by one
             yield self._until(begin + nominal_ns)
+
+    def _legs_of(self, node: int, nominal_ns: int) -> tuple[_Leg, ...]:
+        """Return the legs of `node`, together as long as it takes alone.
+
+        They are remembered, because the solver remembers what it found for the very same flows.
+        """
+        key = (node, nominal_ns)
+        if key not in self._scaled:
+            if len(self._scaled) >= REMEMBERED:
+                self._scaled.clear()
+            nominal = sum(leg.before_ns + leg.alone_ns for leg in self._legs[node])
+            factor = nominal_ns / nominal if nominal else 1.0
+            self._scaled[key] = tuple(leg.scaled(factor) for leg in self._legs[node])
+        return self._scaled[key]
 
     def _until(self, moment: int) -> simpy.Event:
         self.events += 1
@@ -134,11 +147,6 @@ class SharedNetwork:
         return _Leg(phase.seconds * NS, flows, float((load / self._rates).max()) * NS)
 
     def _classes(self, flows: Sequence[Flows]) -> FlowClasses:
-        """Return flows that compete as one: each collective counts once on a link, however many its flows."""
+        """Return the flows as the solver takes them, weighed against those of other collectives."""
         rows = [{self._links.index(link): count for link, count in flow.crossing.items()} for flow in flows]
-        weight = [1.0 / max(flow.crossing.values()) for flow in flows]
-        return FlowClasses.of_rows(rows, [flow.bytes for flow in flows], weight)
-
-
-def _resized(flows: FlowClasses, factor: float) -> FlowClasses:
-    return replace(flows, bytes=flows.bytes * factor)
+        return FlowClasses.of_rows(rows, [flow.bytes for flow in flows], self._weights.weights(flows))

@@ -10,9 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import ceil
 
-import simpy
+import numpy as np
 
+from simulator.engine.agenda import Agenda
+from simulator.engine.precedence import Precedence
 from simulator.pipeline import MarkedGraph
+from simulator.quantities import FloatArray
 
 Need = Mapping[str, float]
 FULL = 1.0 + 1e-9
@@ -32,17 +35,20 @@ class Needs:
 
     @classmethod
     def of(cls, graph: MarkedGraph, by_node: Sequence[Need]) -> "Needs":
-        """Find the resources that stages of different streams can ask for too much of together."""
-        most: dict[tuple[str, str], float] = {}
-        for node, need in zip(graph.nodes, by_node, strict=True):
-            for resource, share in need.items():
-                key = (resource, node.stream)
-                most[key] = max(most.get(key, 0.0), share)
-        asked: dict[str, float] = {}
-        for (resource, _), share in most.items():
-            asked[resource] = asked.get(resource, 0.0) + share
-        scarce = {resource for resource, share in asked.items() if share > FULL}
-        return cls(by_node, [not scarce.isdisjoint(need) for need in by_node])
+        """Find the stages that can meet others on a resource which is then asked for too much.
+
+        At the worst a stage meets, of each other stream, the largest need among the stages that the
+        order of the graph lets overlap with it.
+        """
+        need, overlap = _table(by_node), Precedence(graph).may_overlap
+        asked = need.copy()
+        streams = np.array([node.stream for node in graph.nodes])
+        for stream in np.unique(streams):
+            members = np.flatnonzero(streams == stream)
+            for node in np.flatnonzero(streams != stream):
+                asked[node] += np.where(overlap[node, members, None], need[members], 0.0).max(axis=0)
+        scarce = (asked > FULL) & (need > 0.0)
+        return cls(by_node, [bool(row.any()) for row in scarce])
 
     @classmethod
     def none(cls, graph: MarkedGraph) -> "Needs":
@@ -55,6 +61,12 @@ class Needs:
         if known is None:
             known = self._known[nodes] = fill([self.by_node[node] for node in nodes])
         return known
+
+
+def _table(by_node: Sequence[Need]) -> FloatArray:
+    """Return what each node needs of each resource, (nodes, resources)."""
+    resources = sorted({name for need in by_node for name in need})
+    return np.array([[need.get(name, 0.0) for name in resources] for need in by_node])
 
 
 def fill(needs: Sequence[Need]) -> tuple[float, ...]:
@@ -94,82 +106,96 @@ class _Running:
 
 
 NEVER = 2**63
+ROUNDING_NS = 1e-6  # a stage that misses a whole nanosecond by less than this has met it
 
 
 class SharedRank:
     """The stages that run on one rank now. `done(instance)` is called when one of them ends.
 
-    One wake-up is pending at a time. Where an end moves away from it, it is left to pass in vain:
-    that is cheaper than a second one.
+    Inside, time is real: a stage that ends at 3.4 ns gives back what it held at 3.4 ns. Outside, it
+    has ended at 4 ns. One wake-up is pending at a time; where an end moves away from it, it is left to
+    pass in vain, which is cheaper than a second one.
     """
 
-    def __init__(self, env: simpy.Environment, needs: Needs, done: Callable[[int], None]) -> None:
+    def __init__(self, agenda: Agenda, needs: Needs, done: Callable[[int], None]) -> None:
         """Start with an idle rank."""
-        self.env = env
-        self.needs = needs
-        self.events = 0
+        self._agenda = agenda
+        self._needs = needs
         self._done = done
         self._running: list[_Running] = []
-        self._since: float = 0
-        self._wake_at: float = NEVER
+        self._since = 0
+        self._wake_at = NEVER
+        self._telling = False
 
     def begin(self, instance: int, node: int, duration_ns: int) -> None:
         """Start `instance` now; alone it takes `duration_ns`."""
         started = _Running(instance, node, duration_ns)
-        if self._running or duration_ns == 0:
-            self._advance()
+        if self._telling:  # it follows at once on a stage that has just ended
             self._running.append(started)
-            self._settle()
+        elif self._running:
+            over = self._run_to_now()
+            self._running.append(started)
+            self._go_on(over)
         else:  # alone: most stages are, and need no more than this
-            self._since = self.env.now
             self._running.append(started)
-            self._wake_in(duration_ns)
+            self._since = int(self._agenda.env.now)
+            self._wake_by(self._since + duration_ns)
 
-    def _advance(self) -> None:
-        """Let the running stages proceed to the present."""
-        now = self.env.now
-        passed = now - self._since
-        if passed:
-            for one in self._running:
-                one.left_ns -= one.speed * passed
-            self._since = now
-
-    def _settle(self) -> None:
-        """End what is over, set speeds anew, and see to it that somebody wakes up at the next end."""
-        over = [one for one in self._running if one.left_ns < 0.5]
-        if over:
-            self._running = [one for one in self._running if one.left_ns >= 0.5]
-        if self._running:
+    def _run_to_now(self) -> list[_Running]:
+        """Let the running stages proceed to the present; return those that have ended."""
+        now = int(self._agenda.env.now)
+        passed: float = now - self._since
+        self._since = now
+        over: list[_Running] = []
+        while self._running:
+            first = min([one.left_ns / one.speed for one in self._running])
+            if first > passed + ROUNDING_NS:
+                self._proceed(passed)
+                break
+            due = [one for one in self._running if one.left_ns / one.speed <= first + ROUNDING_NS]
+            self._proceed(first)
+            over += due
+            self._running = [one for one in self._running if one not in due]
             self._set_speeds()
-        for one in over:
-            self._done(one.instance)
+            passed = max(0.0, passed - first)
+        return over
+
+    def _proceed(self, span_ns: float) -> None:
+        for one in self._running:
+            one.left_ns -= one.speed * span_ns
 
     def _set_speeds(self) -> None:
         running = self._running
         if len(running) == 1:  # a stage needs at most all of a resource
             running[0].speed = 1.0
-        else:
-            speeds = self.needs.speeds(tuple(one.node for one in running))
+        elif running:
+            speeds = self._needs.speeds(tuple([one.node for one in running]))
             for one, speed in zip(running, speeds, strict=True):
                 one.speed = speed
-        self._wake_in(min(ceil(one.left_ns / one.speed - 1e-6) for one in running))
 
-    def _wake_in(self, wait: int) -> None:
-        moment = self._since + wait
+    def _go_on(self, over: list[_Running]) -> None:
+        """Tell what has ended, and see to it that somebody wakes up at the next end."""
+        self._telling = True
+        for one in over:
+            self._done(one.instance)
+        self._telling = False
+        if self._running:
+            self._set_speeds()
+            first = min([one.left_ns / one.speed for one in self._running])
+            self._wake_by(self._since + ceil(first - ROUNDING_NS))
+
+    def _wake_by(self, moment: int) -> None:
         if moment < self._wake_at:
             self._wake_at = moment
-            event = self.env.timeout(wait, value=moment)
-            event.callbacks.append(self._wake)
-            self.events += 1
+            self._agenda.at(moment, self._wake, moment)
 
-    def _wake(self, event: simpy.Event) -> None:
-        if event.value != self._wake_at:
+    def _wake(self, moment: int) -> None:
+        if moment != self._wake_at:
             return
         self._wake_at = NEVER
-        self._advance()
         running = self._running
-        if len(running) == 1 and running[0].left_ns < 0.5:
-            self._running = []
-            self._done(running[0].instance)
+        if len(running) == 1 and self._since + running[0].left_ns == moment:  # alone to the end
+            self._since, self._running = moment, []
+            self._go_on(running)
         else:
-            self._settle()
+            self._go_on(self._run_to_now())

@@ -75,7 +75,9 @@ class Host:
     `cores` are physical; `dram_bytes` in bytes; `dram_bandwidth` in bytes/s is nominal and
     `dram_efficiency` the share of it that random reads of embedding rows reach. `power_watts` is
     what the server draws beside its accelerators; `price_usd_per_hour` only where the price of the
-    accelerator does not contain the host. None is unknown.
+    accelerator does not contain the host. `cache_bytes` is the last-level cache of all its processors
+    (0: not modelled), `ssd_bytes` and `ssd_bandwidth` (bytes/s of random page reads) are those of all
+    its disks. None is unknown.
     """
 
     name: str
@@ -85,13 +87,17 @@ class Host:
     dram_efficiency: float
     power_watts: float | None = None
     price_usd_per_hour: float | None = None
+    cache_bytes: float = 0.0
+    ssd_bytes: float | None = None
+    ssd_bandwidth: float | None = None
 
     def __post_init__(self) -> None:
         """Raise InputError on an impossible value."""
         checks.counts(self.name, cores=self.cores)
         checks.positive(self.name, dram_bytes=self.dram_bytes, dram_bandwidth=self.dram_bandwidth)
         checks.shares(self.name, dram_efficiency=self.dram_efficiency)
-        _check_known(self, "power_watts", "price_usd_per_hour")
+        checks.not_negative(self.name, cache_bytes=self.cache_bytes)
+        _check_known(self, "power_watts", "price_usd_per_hour", "ssd_bytes", "ssd_bandwidth")
 
 
 @dataclass(frozen=True)

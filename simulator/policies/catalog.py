@@ -5,7 +5,7 @@ fields are the parameters that a scenario may set.
 """
 
 from collections.abc import Callable, Mapping
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from simulator.errors import InputError, did_you_mean
@@ -58,7 +58,15 @@ def _outside(name: str) -> Callable[..., Policy]:
     found = [point for point in entry_points(group=ENTRY_POINTS) if point.name == name]
     if not found:
         raise InputError(f'no policy is called "{name}"{did_you_mean(name, names())}')
-    maker: Callable[..., Policy] = found[0].load()
+    return _loaded(found[0])
+
+
+def _loaded(point: EntryPoint) -> Callable[..., Policy]:
+    try:
+        maker: Callable[..., Policy] = point.load()
+    except Exception as error:  # whatever goes wrong in somebody else's module
+        package = point.dist.name if point.dist else "an installed package"
+        raise InputError(f'policy "{point.name}" of {package} cannot be loaded: {error}') from error
     return maker
 
 

@@ -36,8 +36,8 @@ class FrozenWindow(IntraBatch):
         done = update(step, sends, backs[-1].reduces, backs[-1].computes[-1])
         streams = {
             "network": _interleaved(exchanges, sends),
-            "all_reduce": backs[-1].reduces,
-            "compute": [*_in_turn(forwards, backs), done.dense, done.rows],
+            "all_reduce": [*backs[-1].reduces, *done.reduces],
+            "compute": [*_in_turn(forwards, backs), *done.computes],
         }
         return Fragment(streams, tuple(exchanges), done.rows, (done.rows, done.dense))
 

@@ -78,17 +78,29 @@ def backward(micro: MicroStep, forward_pass: Stage, label: str = "", reduce: boo
 
 @dataclass(frozen=True, eq=False)
 class Updates:
-    """The two updates of a step: rows at their owners, dense parameters everywhere."""
+    """The two updates of a step: rows at their owners, dense parameters everywhere.
+
+    `rows` leaves the rows current. `computes` and `reduces` are what both put on those streams.
+    """
 
     rows: Stage
     dense: Stage
+    computes: tuple[Stage, ...]
+    reduces: tuple[Stage, ...] = ()
 
 
 def update(step: TrainStep, sends: Sequence[Stage], reduces: Sequence[Stage], last: Stage) -> Updates:
     """Return the row update once all gradients are in, and the optimizer once all are reduced."""
     rows = Stage("sparse_update", "compute", step.sparse_update, after=sends, reads=(ROWS,), writes=(ROWS,))
     dense = Stage("optimizer", "compute", step.optimizer, after=[*reduces, last])
-    return Updates(rows, dense)
+    if not step.synchronize_every:
+        return Updates(rows, dense, (dense, rows))
+    every = step.synchronize_every
+    average = Stage(
+        "synchronize", "all_reduce", step.synchronize, after=[rows], every=every, phase=every - 1
+    )
+    current = Stage("rows_current", "compute", after=[rows, average], reads=(ROWS,), writes=(ROWS,))
+    return Updates(current, dense, (dense, rows, current), (average,))
 
 
 class WholeBatch(IntraBatch):
@@ -104,8 +116,8 @@ class WholeBatch(IntraBatch):
         done = update(step, [send], back.reduces, back.computes[-1])
         streams = {
             "network": [exchange, send],
-            "all_reduce": back.reduces,
-            "compute": [ahead, *back.computes, done.dense, done.rows],
+            "all_reduce": [*back.reduces, *done.reduces],
+            "compute": [ahead, *back.computes, *done.computes],
         }
         return Fragment(streams, (exchange,), done.rows, (done.rows, done.dense))
 

@@ -1,48 +1,108 @@
-"""Peak memory of one rank: what must be held at once, item by item."""
+"""Peak memory of one rank: what must be held at once, item by item, and whether it fits.
 
-from dataclasses import dataclass
+`scheduled_memory` reads it off a timeline: exact for that schedule. `peak_memory` is a bound that
+needs no schedule: every buffer counts as often as the pipeline can hold it, all at the same time.
+"""
+
+from dataclasses import dataclass, field
+
+import numpy as np
 
 from simulator.errors import InfeasibleError
 from simulator.hardware import Cluster
 from simulator.pipeline import Pipeline, Stage
+from simulator.results.in_flight import Holding, holdings, peak
+from simulator.results.resident import CACHE, COPIES, TABLES, Resident, largest_table
+from simulator.results.timeline import Timeline
 from simulator.sharding import TrainStep
+from simulator.sharding.load import per_rank
 
 GIB = 2.0**30
+MEMORIES = ("hbm", "host", "ssd")
 
 
 @dataclass(frozen=True)
 class Memory:
-    """Bytes per rank by item, in device memory (`hbm`) and in its share of host memory (`host`)."""
+    """Bytes per rank by item, in device memory (`hbm`), its share of host memory, and of host disks.
+
+    `rank` is the fullest rank of each memory (left out where all are alike), `table` its largest table
+    with its bytes, `batches` how many batches have something there at the peak.
+    """
 
     hbm: dict[str, float]
     host: dict[str, float]
+    ssd: dict[str, float] = field(default_factory=dict)
+    rank: dict[str, int] = field(default_factory=dict)
+    table: dict[str, tuple[str, float]] = field(default_factory=dict)
+    batches: dict[str, int] = field(default_factory=dict)
 
     def totals(self) -> dict[str, float]:
         """Return the sums, as the report prints them."""
         return {"hbm": sum(self.hbm.values()), "host": sum(self.host.values())}
 
 
+@dataclass(frozen=True)
+class _Place:
+    rank: dict[str, int]
+    table: dict[str, tuple[str, float]]
+    batches: dict[str, int] = field(default_factory=dict)
+
+    def memory(self, items: dict[str, dict[str, float]]) -> Memory:
+        return Memory(items["hbm"], items["host"], items["ssd"], self.rank, self.table, self.batches)
+
+
+def scheduled_memory(step: TrainStep, timeline: Timeline, micro_batches: int) -> Memory:
+    """Return the peak of the fullest rank for batches computed in `micro_batches` parts."""
+    resident, held = Resident.of(step), holdings(step, timeline.graph.pipeline, micro_batches)
+    rank = {memory: _fullest(step, resident, held, memory) for memory in MEMORIES}
+    items: dict[str, dict[str, float]] = {}
+    batches: dict[str, int] = {}
+    for memory in MEMORIES:
+        moment = peak(timeline, [one for one in held if one.memory == memory], rank[memory])
+        items[memory] = {**resident.at(memory, rank[memory], step.ranks), **moment.items}
+        batches[memory] = moment.batches
+    found = _Place(_told_apart(step, resident, rank), _tables(step, rank), batches)
+    return found.memory(items)
+
+
+def _fullest(step: TrainStep, resident: Resident, held: tuple[Holding, ...], memory: str) -> int:
+    """Return the rank with most in a memory, one of each buffer counted."""
+    total = np.zeros(step.ranks)
+    for size in resident.items[memory].values():
+        total += per_rank(size, step.ranks)
+    for one in held:
+        if one.memory == memory:
+            total += per_rank(one.bytes, step.ranks)
+    return int(np.argmax(total))
+
+
+def _told_apart(step: TrainStep, resident: Resident, rank: dict[str, int]) -> dict[str, int]:
+    uneven = np.ndim(step.traffic.bytes_owned) > 0
+    return {
+        memory: one
+        for memory, one in rank.items()
+        if uneven or any(np.ndim(size) > 0 for size in resident.items[memory].values())
+    }
+
+
+def _tables(step: TrainStep, rank: dict[str, int]) -> dict[str, tuple[str, float]]:
+    if len(step.workload.tables) == 1:
+        return {}
+    return {memory: largest_table(step, memory, one) for memory, one in rank.items()}
+
+
 def peak_memory(step: TrainStep, pipeline: Pipeline, micro_batches: int) -> Memory:
-    """Return the peak for batches that are computed in `micro_batches` parts, one after the other.
+    """Return a bound for batches that are computed in `micro_batches` parts, one after the other.
 
     Row buffers and inputs are counted for as many batches as the pipeline holds at once.
     """
-    hbm = {**_dense_state(step), **_activations(step, micro_batches), **_rows(step, pipeline)}
-    host: dict[str, float] = {}
-    tables = hbm if step.plan.tier == "hbm" else host
-    tables["embedding tables and their optimizer state"] = _table_bytes(step) / step.ranks
+    resident = Resident.of(step)
+    rank = {memory: _fullest(step, resident, (), memory) for memory in MEMORIES}
+    items = {memory: resident.at(memory, rank[memory], step.ranks) for memory in MEMORIES}
+    items["hbm"] |= {**_activations(step, micro_batches), **_rows(step, pipeline)}
     inputs = step.workload.batch * step.workload.input_bytes_per_sample
-    host["input batches"] = inputs * (1 + _deepest(pipeline, ("read",)))
-    return Memory(hbm, host)
-
-
-def _dense_state(step: TrainStep) -> dict[str, float]:
-    values = 2 + step.workload.optimizer.dense_state  # parameter and gradient, both kept in fp32
-    return {
-        "dense parameters, gradients, optimizer state": 4
-        * values
-        * step.workload.model.quantities().parameters
-    }
+    items["host"]["input batches"] = inputs * (1 + _deepest(pipeline, ("read",)))
+    return _Place(_told_apart(step, resident, rank), _tables(step, rank)).memory(items)
 
 
 def _activations(step: TrainStep, micro_batches: int) -> dict[str, float]:
@@ -57,7 +117,7 @@ def _rows(step: TrainStep, pipeline: Pipeline) -> dict[str, float]:
         step.workload.batch * step.workload.input_bytes_per_sample * (1 + _deepest(pipeline, ("inputs",)))
     )
     return {
-        "row buffers": slots * step.traffic.bytes_owned,
+        "row buffers": slots * float(np.max(step.traffic.bytes_owned)),
         "exchanged rows and gradients": 2 * step.traffic.row_bytes_received,
         "input batches": inputs,
     }
@@ -71,33 +131,58 @@ def _named(pipeline: Pipeline, names: tuple[str, ...]) -> list[Stage]:
     return [stage for stage in pipeline.stages if stage.name in names]
 
 
-def _table_bytes(step: TrainStep) -> float:
-    state = 4 * step.workload.optimizer.row_state
-    return sum(table.bytes + state * table.rows for table in step.workload.tables)
+def shortage(memory: Memory, cluster: Cluster) -> float:
+    """Return by how many bytes the memory that is shortest falls short; 0 when all fits."""
+    return max((need - have for need, have in _needs(memory, cluster).values()), default=0.0)
 
 
-def check_fits(memory: Memory, cluster: Cluster) -> None:
-    """Raise InfeasibleError naming the largest item and the shortage when a rank's memory is too small."""
-    sizes = {"hbm": cluster.accelerator.hbm_bytes, "host": cluster.dram_bytes_per_rank}
-    for tier, items in (("hbm", memory.hbm), ("host", memory.host)):
-        need, have = sum(items.values()), sizes[tier]
+def _needs(memory: Memory, cluster: Cluster) -> dict[str, tuple[float, float]]:
+    disk = (cluster.host.ssd_bytes or 0.0) / cluster.per_host
+    have = {"hbm": cluster.accelerator.hbm_bytes, "host": cluster.dram_bytes_per_rank, "ssd": disk}
+    return {name: (sum(getattr(memory, name).values()), have[name]) for name in MEMORIES}
+
+
+def check_fits(memory: Memory, cluster: Cluster, way_out: str | None = None) -> None:
+    """Raise InfeasibleError naming rank, largest item and table, and the shortage, when it does not fit.
+
+    `way_out` says what would fit (default: general advice on the largest item).
+    """
+    for tier, (need, have) in _needs(memory, cluster).items():
         if need > have:
-            raise InfeasibleError(_shortage(tier, items, need, have))
+            raise InfeasibleError(_shortage(memory, tier, (need, have), way_out))
 
 
 ADVICE = {
-    "activations": "recompute layers, use more micro-batches or a smaller batch",
-    "embedding tables and their optimizer state": "use more workers, or host memory (sharding.tier: dram)",
-    "row buffers": "use a smaller batch or fewer row buffers",
+    ("hbm", "activations"): "recompute layers, use more micro-batches or a smaller batch",
+    ("hbm", TABLES): "use more workers, or host memory (sharding.tier: dram)",
+    ("hbm", "row buffers"): "use a smaller batch or fewer row buffers",
+    ("hbm", COPIES): "let fewer tables be data_parallel",
+    ("hbm", CACHE): "use more workers, or a smaller share of cached rows",
+    ("host", TABLES): "use more workers",
+    ("ssd", TABLES): "use more workers, or give the disks' size (cluster.host.ssd_bytes)",
 }
+DEFAULT_ADVICE = "use more workers or a smaller batch"
+NAMES = {"hbm": "device memory", "host": "host memory per rank", "ssd": "disk per rank"}
 
 
-def _shortage(tier: str, items: dict[str, float], need: float, have: float) -> str:
+def general_advice(memory: Memory, cluster: Cluster) -> str:
+    """Return what helps against the largest item of the first memory that does not suffice."""
+    short = [tier for tier, (need, have) in _needs(memory, cluster).items() if need > have]
+    if not short:
+        return DEFAULT_ADVICE
+    items = getattr(memory, short[0])
+    return ADVICE.get((short[0], max(items, key=lambda name: items[name])), DEFAULT_ADVICE)
+
+
+def _shortage(memory: Memory, tier: str, bytes_: tuple[float, float], way_out: str | None) -> str:
+    (need, have), items = bytes_, getattr(memory, tier)
     largest = max(items, key=lambda name: items[name])
-    name = {"hbm": "device memory", "host": "host memory per rank"}[tier]
-    advice = ADVICE.get(largest, "use more workers or a smaller batch")
+    who = f"rank {memory.rank[tier]}" if tier in memory.rank else "every rank"
+    table, size = memory.table.get(tier, ("", 0.0))
+    which = f' (table "{table}": {size / GIB:.1f} GiB)' if largest in (TABLES, COPIES) and size else ""
+    advice = ADVICE.get((tier, largest), DEFAULT_ADVICE)
     return (
-        f"does not fit in {name}: every rank needs {need / GIB:.1f} GiB and has {have / GIB:.1f} GiB, "
+        f"does not fit in {NAMES[tier]}: {who} needs {need / GIB:.1f} GiB and has {have / GIB:.1f} GiB, "
         f"{(need - have) / GIB:.1f} GiB short; the largest item is {largest} "
-        f"with {items[largest] / GIB:.1f} GiB: {advice}"
+        f"with {items[largest] / GIB:.1f} GiB{which}: {way_out or advice}"
     )

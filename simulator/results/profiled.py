@@ -8,12 +8,14 @@ from functools import singledispatch
 
 from simulator.pipeline import Stage
 from simulator.quantities import (
+    AllGatherWork,
     AllReduceWork,
     AllToAllWork,
     CopyWork,
     CpuWork,
     HoldWork,
     InTurn,
+    ReduceScatterWork,
     RowWork,
     Together,
     Work,
@@ -62,6 +64,16 @@ def _(_leaf: AllToAllWork) -> str:
 @_profiled.register
 def _(_leaf: AllReduceWork) -> str:
     return "ncclKernel_AllReduce"
+
+
+@_profiled.register
+def _(_leaf: ReduceScatterWork) -> str:
+    return "ncclKernel_ReduceScatter"
+
+
+@_profiled.register
+def _(_leaf: AllGatherWork) -> str:
+    return "ncclKernel_AllGather"
 
 
 @_profiled.register

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from simulator.costs import CostModel, DenseSpeed, Roofline, Utilization
+from simulator.costs.rows import FromMemory, OnChip, RowSpeed
 from simulator.errors import InputError
 from simulator.hardware import Accelerator, Cluster, Fabric, Host, Slowdown, catalog
 from simulator.scenario.base import Spec
@@ -18,6 +19,7 @@ from simulator.scenario.fields import (
     FlopRate,
     Fraction,
     MoneyRate,
+    PositiveFloat,
     Power,
     Time,
 )
@@ -57,6 +59,9 @@ class HostSpec(Spec):
     dram_efficiency: Fraction
     power_watts: Power | None = None
     price_usd_per_hour: MoneyRate | None = None
+    cache_bytes: Bytes = 0.0
+    ssd_bytes: Bytes | None = None
+    ssd_bandwidth: Bandwidth | None = None
 
     def build(self) -> Host:
         """Return the host."""
@@ -86,6 +91,30 @@ class UtilizationSpec(Spec):
 
 
 ComputeSpec = Annotated[RooflineSpec | UtilizationSpec, Field(discriminator="kind")]
+
+
+class RowsFromMemorySpec(Spec):
+    """Every access to a row reaches its memory."""
+
+    kind: Literal["from_memory"]
+
+    def build(self) -> RowSpeed:
+        """Return the speed of rows."""
+        return FromMemory()
+
+
+class RowsOnChipSpec(Spec):
+    """The hottest rows stay in the caches of accelerator and host, `speedup` times as fast."""
+
+    kind: Literal["on_chip"]
+    speedup: PositiveFloat = 3.0
+
+    def build(self) -> RowSpeed:
+        """Return the speed of rows. Raises InputError for a speedup below 1."""
+        return OnChip(self.speedup)
+
+
+RowsSpec = Annotated[RowsFromMemorySpec | RowsOnChipSpec, Field(discriminator="kind")]
 
 
 class SlowSpec(Spec):
@@ -120,6 +149,7 @@ class ClusterSpec(Spec):
     host: str | HostSpec | None = None
     fabric: str | FabricSpec | None = None
     compute: ComputeSpec = RooflineSpec(kind="roofline")
+    rows: RowsSpec = RowsFromMemorySpec(kind="from_memory")
     unexplained_host_time: Time | None = None
     slow: Annotated[tuple[SlowSpec, ...], Field(max_length=1000)] = ()
 
@@ -137,7 +167,7 @@ class ClusterSpec(Spec):
 
     def costs(self, cluster: Cluster) -> CostModel:
         """Return how fast work goes on `cluster`."""
-        return CostModel(cluster, self.compute.build())
+        return CostModel(cluster, self.compute.build(), self.rows.build())
 
     def _accelerator(self) -> Accelerator:
         named = self.accelerator

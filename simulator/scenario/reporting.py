@@ -5,7 +5,15 @@ from typing import Any
 import numpy as np
 
 from simulator.costs.occupancy import occupancy
-from simulator.quantities import AllReduceWork, AllToAllWork, HoldWork, InTurn, Together, Work
+from simulator.quantities import (
+    AllReduceWork,
+    AllToAllWork,
+    HoldWork,
+    InTurn,
+    ReduceScatterWork,
+    Together,
+    Work,
+)
 from simulator.results.report import BUSY, EXPOSED_KINDS, RAW_KINDS, StepReport, percentiles
 from simulator.results.tables import first_start_ns
 from simulator.scenario.simulate import Run
@@ -137,10 +145,13 @@ def _row(name: str, algorithm: str, size: float, algbw: float, busbw: float) -> 
 
 def _collective(work: Work, network: Any, ranks: int) -> tuple[float, str, float]:
     """Return (bytes, algorithm, bus bandwidth over algorithm bandwidth)."""
+    assert isinstance(work, AllReduceWork | AllToAllWork | ReduceScatterWork)
+    size, members = float(np.max(work.bytes)), ranks if work.group is None else work.group.size
     if isinstance(work, AllReduceWork):
-        return float(np.max(work.bytes)), network.all_reduce_algorithm, 2 * (ranks - 1) / ranks
-    assert isinstance(work, AllToAllWork)
-    return float(np.max(work.bytes)), network.all_to_all_algorithm, (ranks - 1) / ranks
+        return size, network.all_reduce_algorithm, 2 * (members - 1) / members
+    if isinstance(work, ReduceScatterWork):
+        return size, network.all_reduce_algorithm, (members - 1) / members
+    return size, network.all_to_all_algorithm, (members - 1) / members
 
 
 def _leaves(work: Work) -> list[Work]:

@@ -1,4 +1,4 @@
-"""The `run` and `sharding` parts of a scenario."""
+"""The `run` part of a scenario."""
 
 from typing import Literal
 
@@ -7,24 +7,6 @@ from pydantic import Field
 from simulator.engine import Variation
 from simulator.scenario.base import Spec
 from simulator.scenario.fields import Count, CountOrZero, Flag, Fraction
-from simulator.sharding import RowWise
-
-
-class ShardingSpec(Spec):
-    """Rows of every table over all ranks by a hash of their key.
-
-    `tier`: memory that rows live in. `owners`: every owner receives the mean load, or a load drawn
-    once per owner from the spread that the hash leaves.
-    """
-
-    kind: Literal["row_wise"]
-    replicas: Literal[1] = 1
-    tier: Literal["dram", "hbm"] = "dram"
-    owners: Literal["expected", "drawn"] = "expected"
-
-    def build(self) -> RowWise:
-        """Return the plan."""
-        return RowWise(self.tier, self.owners)
 
 
 class JitterSpec(Spec):

@@ -21,7 +21,8 @@ from simulator.scenario.document import Document
 from simulator.scenario.overrides import apply_overrides
 from simulator.scenario.policy_spec import PolicySpec
 from simulator.scenario.problems import to_input_error
-from simulator.scenario.run_spec import RunSpec, ShardingSpec
+from simulator.scenario.run_spec import RunSpec
+from simulator.scenario.sharding_spec import ShardingSpec
 from simulator.scenario.source import read_document
 from simulator.scenario.workload_spec import WorkloadSpec
 from simulator.sharding import TrainStep
@@ -93,8 +94,13 @@ class Scenario:
     def step(self) -> TrainStep:
         """The quantities of one rank's step."""
         held = self.spec.cluster.unexplained_host_time or 0.0
-        plan = self.spec.sharding.build()
-        return TrainStep(self.workload, plan, self.cluster.ranks, self.spec.run.seed, held)
+        keys_per_sample, cluster = self.spec.workload.model.keys_per_sample, self.cluster
+        plan = self.at("sharding", lambda: self.spec.sharding.build(keys_per_sample))
+        step = TrainStep(
+            self.workload, plan, cluster.ranks, self.spec.run.seed, held, per_host=cluster.per_host
+        )
+        self.at("sharding", lambda: step.placed.shards)
+        return step
 
     @cached_property
     def graph(self) -> MarkedGraph:

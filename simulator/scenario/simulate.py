@@ -12,11 +12,14 @@ from simulator.engine.recurrence import run_recurrence
 from simulator.errors import InputError, did_you_mean
 from simulator.results.bottleneck import Bottleneck, find_bottleneck
 from simulator.results.exposed import Breakdown, break_down
-from simulator.results.memory import Memory, check_fits, peak_memory
+from simulator.results.memory import Memory
 from simulator.results.report import StepReport
 from simulator.results.staleness import Staleness, observe
 from simulator.results.timeline import Timeline
+from simulator.scenario.memory import checked_memory, fitting_memory
 from simulator.scenario.scenario import Scenario
+
+__all__ = ["Run", "check_window", "checked_memory", "run_scenario", "tabulated"]
 
 ENGINES = ("events", "vector")
 
@@ -67,8 +70,7 @@ class Run:
     @cached_property
     def staleness(self) -> Staleness:
         """What the last counted batches saw."""
-        traffic = self.scenario.step.traffic
-        shared = traffic.bytes_shared / traffic.bytes_owned if traffic.bytes_owned else 0.0
+        shared = self.scenario.step.traffic.shared_share
         return observe(self.timeline, self.column, range(max(self.first, self.last - 3), self.last), shared)
 
     @cached_property
@@ -87,7 +89,8 @@ def run_scenario(scenario: Scenario, engine: str = "events", progress: Progress 
     """
     if engine not in ENGINES:
         raise InputError(f'unknown engine "{engine}"{did_you_mean(engine, ENGINES)}')
-    graph, memory = scenario.graph, checked_memory(scenario)
+    graph = scenario.graph
+    checked_memory(scenario)
     settings = scenario.spec.run
     cycles = -(-settings.batches // graph.period)
     check_window(scenario)
@@ -97,7 +100,7 @@ def run_scenario(scenario: Scenario, engine: str = "events", progress: Progress 
     else:
         shared = Contention.of(graph, scenario.costs) if settings.contention else None
         timeline = run_events(graph, durations, settings.fold == "auto", shared, progress)
-    return Run(scenario, timeline, durations, memory)
+    return Run(scenario, timeline, durations, fitting_memory(scenario, timeline))
 
 
 def tabulated(scenario: Scenario, cycles: int) -> Durations:
@@ -107,14 +110,6 @@ def tabulated(scenario: Scenario, cycles: int) -> Durations:
         "cluster",
         lambda: tabulate(scenario.graph, scenario.costs.seconds, ranks, cycles, settings.variation()),
     )
-
-
-def checked_memory(scenario: Scenario) -> Memory:
-    """Return the peak memory of a rank. Raises InfeasibleError when it does not fit."""
-    parts = getattr(scenario.policy, "micro_batches", 1)
-    memory = peak_memory(scenario.step, scenario.graph.pipeline, parts)
-    scenario.at("cluster", lambda: check_fits(memory, scenario.cluster))
-    return memory
 
 
 def check_window(scenario: Scenario) -> None:

@@ -1,26 +1,108 @@
-"""Sharding plans: which rank owns which rows, and in which memory tier they live."""
+"""Sharding plans: which kind holds for which table, how rows travel, and how many copies there are."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import cached_property
 
 from simulator.errors import InputError, did_you_mean
-
-TIERS = ("dram", "hbm")
+from simulator.sharding.exchange import Exchange, RowExchange
+from simulator.sharding.kinds import Kind
+from simulator.sharding.places import Shard, place
+from simulator.sharding.tiers import Remote
+from simulator.sharding.world import World
+from simulator.workload.tables import EmbeddingTable
 
 
 @dataclass(frozen=True)
-class RowWise:
-    """Rows of every table are spread over all ranks by a hash of their key.
+class Rule:
+    """The tables whose names match one of the patterns `tables` (`*` stands for anything) are `kind`."""
 
-    `tier` says where they live: `dram` (of the owner's host) or `hbm`. `owners` is `expected`
-    (all owners receive the mean load) or `drawn` (each owner's load is drawn once from the spread
-    that the hash leaves: hot owners stay hot). Raises InputError on unknown names.
+    tables: tuple[str, ...]
+    kind: Kind
+
+    def covers(self, table: EmbeddingTable) -> bool:
+        """Whether the rule is about `table`."""
+        return any(fnmatchcase(table.name, pattern) for pattern in self.tables)
+
+
+@dataclass(frozen=True)
+class Replicas:
+    """Two-dimensional sparse parallelism: `count` groups hold a copy of the tables each.
+
+    Rows are exchanged inside a group only; every `every` steps the copies are averaged. `touched`:
+    average only the rows used since the last time, not whole tables. `adjacent`: copies of a shard are
+    neighbours, so that averaging stays inside hosts. Raises InputError on counts below one.
     """
 
-    tier: str = "dram"
-    owners: str = "expected"
+    count: int = 1
+    every: int = 1
+    touched: bool = False
+    adjacent: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse unknown tiers and load models."""
-        for value, allowed in ((self.tier, TIERS), (self.owners, ("expected", "drawn"))):
-            if value not in allowed:
-                raise InputError(f'unknown value "{value}"{did_you_mean(value, allowed)}')
+        """Refuse impossible counts."""
+        if self.count < 1 or self.every < 1:
+            raise InputError("replicas needs a count and an interval of at least 1")
+
+
+@dataclass(frozen=True)
+class ShardingPlan:
+    """`kind` for every table that no rule covers; the first rule that covers a table holds."""
+
+    kind: Kind
+    rules: tuple[Rule, ...] = ()
+    exchange: Exchange = field(default_factory=RowExchange)
+    replicas: Replicas = field(default_factory=Replicas)
+
+    def kind_of(self, table: EmbeddingTable) -> Kind:
+        """Return how `table` is sharded."""
+        return next((rule.kind for rule in self.rules if rule.covers(table)), self.kind)
+
+    def world(self, ranks: int, per_host: int) -> World:
+        """Return the replica groups. Raises InputError when they are not equal."""
+        return World(ranks, per_host, self.replicas.count, self.replicas.adjacent)
+
+
+@dataclass(frozen=True, eq=False)
+class PlacedPlan:
+    """A plan for certain tables on certain ranks: who owns what. Raises InputError on bad rules."""
+
+    plan: ShardingPlan
+    tables: tuple[EmbeddingTable, ...]
+    world: World
+
+    def __post_init__(self) -> None:
+        """Refuse rules about tables that do not exist."""
+        self._refuse_served_copies()
+        names = [table.name for table in self.tables]
+        for rule in self.plan.rules:
+            for pattern in rule.tables:
+                if not any(fnmatchcase(name, pattern) for name in names):
+                    near = did_you_mean(pattern, names) if len(names) < 100 else ""
+                    raise InputError(f'no table is called "{pattern}"{near}')
+
+    def _refuse_served_copies(self) -> None:
+        kinds = {self.plan.kind_of(table) for table in self.tables}
+        if self.world.replicas > 1 and any(isinstance(kind.home, Remote) for kind in kinds):
+            raise InputError("parameter servers hold one copy of the tables: take replicas: 1")
+
+    @cached_property
+    def shards(self) -> tuple[Shard, ...]:
+        """All shards of one replica group, table by table."""
+        pieces = [piece for table in self.tables for piece in self.plan.kind_of(table).cut(table, self.world)]
+        return place(pieces, self.world)
+
+    @cached_property
+    def replicated(self) -> tuple[EmbeddingTable, ...]:
+        """Tables that every rank holds whole."""
+        return tuple(table for table in self.tables if self.plan.kind_of(table).replicated)
+
+    @cached_property
+    def exchanged(self) -> tuple[EmbeddingTable, ...]:
+        """Tables whose rows have an owner."""
+        return tuple(table for table in self.tables if not self.plan.kind_of(table).replicated)
+
+
+def as_plan(plan: Kind | ShardingPlan) -> ShardingPlan:
+    """Return a plan; a kind alone holds for all tables."""
+    return plan if isinstance(plan, ShardingPlan) else ShardingPlan(plan)

@@ -8,24 +8,23 @@ from simulator.quantities import (
     NOTHING,
     AllReduceWork,
     AllToAllWork,
+    Amount,
     CopyWork,
     CpuWork,
     DenseQuantities,
     DenseWork,
     HoldWork,
     InTurn,
-    RowWork,
-    Together,
     Work,
 )
-from simulator.sharding.plan import RowWise
+from simulator.sharding.kinds import Kind
+from simulator.sharding.moves import access, streamed
+from simulator.sharding.plan import PlacedPlan, ShardingPlan, as_plan
+from simulator.sharding.synchronize import average_copies
 from simulator.sharding.traffic import Traffic
 from simulator.workload.job import Workload
 from simulator.workload.tables import KEY_BYTES
 
-# A radix sort of 64-bit keys makes eight passes over byte-wide digits and reads and writes each
-# key in each; removing duplicates costs one such sort (our count).
-SORT_BYTES_PER_KEY = 8 * 2 * KEY_BYTES
 WHY_UNEXPLAINED = "host time per worker of the job that no resource explains; fitted, see the scenario"
 
 
@@ -42,26 +41,30 @@ class MicroStep:
 
     @property
     def exchange_rows(self) -> Work:
-        """Owners gather what was asked for and send it; sources receive their distinct rows."""
-        sent = self.traffic.row_bytes_sent
-        return InTurn((self._owner_pass, AllToAllWork(sent, received_bytes=self.traffic.row_bytes_received)))
+        """Owners gather what was asked for and send it; sources receive their rows, or sums of them."""
+        exchange = self.traffic.placed.plan.exchange
+        return InTurn((exchange.gather(self.traffic), *exchange.deliver(self.traffic)))
 
     @property
     def send_gradients(self) -> Work:
-        """Sources send one gradient per distinct row; owners receive all of them."""
-        received = self.traffic.row_bytes_sent
-        return AllToAllWork(self.traffic.row_bytes_received, received_bytes=received)
+        """Sources send one gradient per row (or sum) that they received; owners receive all of them."""
+        ways = self.traffic.placed.plan.exchange.give_back(self.traffic)
+        return ways[0] if len(ways) == 1 else InTurn(ways)
 
-    @property
-    def _owner_pass(self) -> Work:
-        """Reading requested rows from the buffer and writing them out in order of their source."""
-        return RowWork(self.traffic.requests, self.traffic.mean_row_bytes, tier="hbm", passes=2)
-
-    @property
+    @cached_property
     def _expansion(self) -> Work:
-        """Distinct rows to one row per lookup (or its transpose): each is read once and written once."""
-        bytes_moved = self.traffic.row_bytes_received + self.traffic.expanded_bytes
-        return RowWork(1.0, bytes_moved, tier="hbm")
+        """From what was received to what the dense model reads, or back; the same for local tables."""
+        exchange, local = self.traffic.placed.plan.exchange, self._local
+        received = exchange.unpack(self.traffic)
+        return InTurn((received, local)) if self.traffic.placed.replicated else received
+
+    @property
+    def _local(self) -> Work:
+        exchange, samples = self.traffic.placed.plan.exchange, self.traffic.samples
+        rows: dict[float, Amount] = {}
+        for table in self.traffic.placed.replicated:
+            rows[table.row_bytes] = rows.get(table.row_bytes, 0.0) + exchange.local_rows(table, samples)
+        return access(rows, "hbm")
 
     def _compute(self, flops: float, memory_bytes: float, kernels: float) -> DenseWork:
         samples = self.traffic.samples
@@ -86,10 +89,15 @@ class MicroStep:
         return self._compute(dense.backward_flops / parts, dense.backward_memory_bytes / parts, kernels)
 
     @property
+    def gradient_bytes(self) -> float:
+        """Bytes of the gradients that all ranks add up: dense parameters and tables held by all."""
+        copied = sum(table.rows * table.dimension for table in self.traffic.placed.replicated)
+        return (self._dense.parameters + copied) * self.workload.gradient_bytes
+
+    @property
     def buckets(self) -> int:
-        """How many buckets the dense gradients are sent in, at most 16."""
-        total = self._dense.parameters * self.workload.gradient_bytes
-        return max(1, min(16, math.ceil(total / self.workload.bucket_bytes)))
+        """How many buckets these gradients are sent in, at most 16."""
+        return max(1, min(16, math.ceil(self.gradient_bytes / self.workload.bucket_bytes)))
 
     @property
     def backward_buckets(self) -> tuple[Work, ...]:
@@ -99,22 +107,31 @@ class MicroStep:
 
     @property
     def all_reduce_bucket(self) -> Work:
-        """The all-reduce of one bucket of dense gradients."""
-        return AllReduceWork(self._dense.parameters * self.workload.gradient_bytes / self.buckets)
+        """The all-reduce of one bucket of gradients."""
+        return AllReduceWork(self.gradient_bytes / self.buckets)
 
 
 @dataclass(frozen=True, eq=False)
 class TrainStep:
     """The quantities of one rank's step for `workload` sharded by `plan` over `ranks` ranks.
 
-    `unexplained_host_time` (seconds per worker of the job) is held half in route, half in retrieve.
+    A kind alone is a plan that holds for all tables. `unexplained_host_time` (seconds per worker of
+    the job) is held half in route, half in retrieve. Hosts have `per_host` ranks. Raises InputError
+    when the plan does not fit tables or ranks.
     """
 
     workload: Workload
-    plan: RowWise
+    plan: Kind | ShardingPlan
     ranks: int
     seed: int = 0
     unexplained_host_time: float = 0.0
+    per_host: int = 1
+
+    @cached_property
+    def placed(self) -> PlacedPlan:
+        """Who owns what."""
+        plan = as_plan(self.plan)
+        return PlacedPlan(plan, self.workload.tables, plan.world(self.ranks, self.per_host))
 
     @cached_property
     def traffic(self) -> Traffic:
@@ -122,7 +139,7 @@ class TrainStep:
         return self._traffic(self.workload.batch)
 
     def _traffic(self, samples: float) -> Traffic:
-        return Traffic(self.workload.tables, self.plan, self.ranks, samples, self.seed)
+        return Traffic(self.placed, samples, self.seed)
 
     def micro_batch(self, parts: int) -> MicroStep:
         """Return the quantities of one of `parts` equal micro-batches."""
@@ -141,10 +158,12 @@ class TrainStep:
 
     @property
     def route_keys(self) -> Work:
-        """Sources sort their keys to remove duplicates, then send each distinct key to its owner."""
-        sort = DenseWork(0.0, memory_bytes=self.traffic.lookups * SORT_BYTES_PER_KEY)
-        sent = AllToAllWork(self.traffic.key_bytes_sent, received_bytes=KEY_BYTES * self.traffic.requests)
-        return InTurn((sort, sent, *self._unexplained))
+        """Sources prepare their keys (sort them to remove duplicates), then send them to owners."""
+        traffic, group = self.traffic, self.placed.world.exchange_group
+        if not traffic.flows:
+            return InTurn(self._unexplained)
+        sent = AllToAllWork(traffic.key_bytes_sent, KEY_BYTES * traffic.requests, group)
+        return InTurn((self.placed.plan.exchange.prepare(traffic), sent, *self._unexplained))
 
     @property
     def _unexplained(self) -> tuple[Work, ...]:
@@ -154,20 +173,8 @@ class TrainStep:
 
     @property
     def retrieve_rows(self) -> Work:
-        """Owners remove duplicates again and read each row once, from host memory or from HBM."""
-        sort = DenseWork(0.0, memory_bytes=self.traffic.requests * SORT_BYTES_PER_KEY)
-        return InTurn((sort, self._row_move("host_to_device"), *self._unexplained))
-
-    def _row_move(self, path: str) -> Work:
-        """Rows between their tier and the device buffer, streamed when they cross the host link."""
-        rows = RowWork(self.traffic.rows_owned, self._owned_row_bytes, self.plan.tier)
-        if self.plan.tier == "hbm":
-            return rows
-        return Together((rows, CopyWork(self.traffic.bytes_owned, path)))
-
-    @property
-    def _owned_row_bytes(self) -> float:
-        return self.traffic.bytes_owned / self.traffic.rows_owned if self.traffic.rows_owned else 0.0
+        """Owners bring each row that any source needs to the device, once, from where it lives."""
+        return InTurn((*self.placed.plan.exchange.collect(self.traffic), *self._unexplained))
 
     @property
     def refresh_rows(self) -> Work:
@@ -177,19 +184,40 @@ class TrainStep:
     @property
     def sparse_update(self) -> Work:
         """Owners add up the gradients they received and update each distinct row once."""
-        traffic, passes = self.traffic, self.workload.optimizer.row_passes
-        gradients = RowWork(traffic.requests, traffic.mean_row_bytes, tier="hbm")
-        return InTurn(
-            (gradients, RowWork(traffic.rows_owned, self._owned_row_bytes, tier="hbm", passes=passes))
-        )
+        rows = self.traffic.by_width(lambda flow: flow.owned)
+        update = access(rows, "hbm", self.workload.optimizer.row_passes)
+        return InTurn((self.placed.plan.exchange.add_up(self.traffic), update))
 
     @property
     def write_back(self) -> Work:
-        """Updated rows return to host memory; rows that live in HBM are there already."""
-        return NOTHING if self.plan.tier == "hbm" else self._row_move("device_to_host")
+        """Updated rows return to where they live; those that live in HBM are there already."""
+        parts = [part for home, moved in self.traffic.by_tier.items() for part in home.write(moved)]
+        return streamed(tuple(parts)) if parts else NOTHING
+
+    @property
+    def synchronize_every(self) -> int:
+        """Steps from one averaging of the replicas to the next; 0 when there is one copy only."""
+        replicas = self.placed.plan.replicas
+        return replicas.every if replicas.count > 1 else 0
+
+    @property
+    def synchronize(self) -> Work:
+        """Replicas of each shard are averaged; nothing when there is one copy only."""
+        if not self.synchronize_every:
+            return NOTHING
+        touched = self.placed.plan.replicas.touched
+        rows = self._rows_of_an_interval if touched else None
+        return average_copies(self.placed, self.workload.optimizer, rows)
+
+    @property
+    def _rows_of_an_interval(self) -> Traffic:
+        """What a batch as large as all batches of an interval would touch."""
+        return self._traffic(self.workload.batch * self.synchronize_every)
 
     @property
     def optimizer(self) -> Work:
-        """The dense optimizer passes over its parameters and state."""
-        parameters = self.workload.model.quantities().parameters
-        return DenseWork(0.0, memory_bytes=4 * self.workload.optimizer.dense_passes * parameters, kernels=1)
+        """The dense optimizer passes over its parameters and state, the row optimizer over whole copies."""
+        parameters, passes = self.workload.model.quantities().parameters, self.workload.optimizer
+        copied = sum(table.bytes for table in self.placed.replicated)
+        moved = 4 * passes.dense_passes * parameters + passes.row_passes * copied
+        return DenseWork(0.0, memory_bytes=moved, kernels=1)

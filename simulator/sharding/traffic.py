@@ -1,53 +1,187 @@
 """What a (micro-)batch asks of the owners of rows: distinct keys, rows and bytes, per rank."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from simulator.quantities import Amount
-from simulator.sharding.plan import RowWise
+from simulator.sharding.kinds import Piece
+from simulator.sharding.places import Shard
+from simulator.sharding.plan import PlacedPlan
+from simulator.sharding.reuse import Accesses, HotRows
+from simulator.sharding.tiers import Moved, Tier
+from simulator.sharding.world import Ledger, World
 from simulator.workload.draws import uniforms
+from simulator.workload.keys.popularity import OwnerLoad
 from simulator.workload.tables import KEY_BYTES, EmbeddingTable
 
 
 @dataclass(frozen=True, eq=False)
-class Traffic:
-    """Amounts per rank for `samples` samples on each of `ranks` ranks.
+class Flow:
+    """What one shard has to do with a batch. Owner amounts are per owner: alike, or one for each.
 
-    Sources remove duplicates before they ask, so each distinct key is routed once and its row
-    travels once. `seed` fixes which owners are hot when the plan draws them.
+    A source asks for `asked` keys and receives `received` bytes; an owner receives `requests` keys,
+    sends `sent` bytes, and reads `owned` rows for all sources together, of which `missed` are in no
+    cache and `shared` were used by the previous batch too.
     """
 
-    tables: tuple[EmbeddingTable, ...]
-    plan: RowWise
-    ranks: int
+    shard: Shard
+    asked: float
+    received: float
+    requests: Amount
+    sent: Amount
+    owned: Amount
+    missed: Amount
+    shared: Amount
+
+    @property
+    def piece(self) -> Piece:
+        """The piece of a table that the shard holds."""
+        return self.shard.piece
+
+
+Pick = Callable[[Flow], Amount]
+
+
+@dataclass(frozen=True, eq=False)
+class Traffic:
+    """Amounts per rank for `samples` samples on each rank, under a placed plan.
+
+    An amount is a float while all ranks are alike, else an array of shape (ranks,). What sources ask
+    for once and what owners send follows from the plan's exchange. `seed` fixes which owners are hot
+    when a kind draws them.
+    """
+
+    placed: PlacedPlan
     samples: float
     seed: int = 0
+
+    @property
+    def world(self) -> World:
+        """The ranks and their replica groups."""
+        return self.placed.world
+
+    @cached_property
+    def flows(self) -> tuple[Flow, ...]:
+        """One flow per shard of a replica group."""
+        return tuple(self._flow(shard) for shard in self.placed.shards)
+
+    def _flow(self, shard: Shard) -> Flow:
+        piece, exchange, members = shard.piece, self.placed.plan.exchange, self.world.members
+        table, lookups = piece.table, piece.table.lookups(self.samples)
+        requests = piece.rows * self._per_owner(piece, exchange.owner_load(table, self.samples, members))
+        union = table.popularity.union(lookups, members)
+        missed = piece.kind.home.missed(table, lookups * members, union)
+        return Flow(
+            shard,
+            piece.rows * exchange.asked(table, self.samples),
+            exchange.received(piece, self.samples),
+            requests,
+            exchange.sent(piece, requests, self.samples * members),
+            _split(piece, union),
+            _split(piece, missed),
+            _split(piece, table.popularity.overlap(lookups * members)),
+        )
+
+    def _per_owner(self, piece: Piece, load: OwnerLoad) -> Amount:
+        """Return the load of each owner of a piece: the mean, or a normal draw per owner.
+
+        `load` is for as many owners as sources. The hash gives each of s owners a key with chance
+        1/s, so the spread over s owners of what n sources send is sqrt(n/s (1 - 1/s) / (1 - 1/n))
+        times that (our derivation). Drawn loads are scaled to their mean: together the owners
+        receive exactly what sources send.
+        """
+        owners, sources = piece.span, self.world.members
+        if piece.shares is not None:
+            mean: Amount = load.mean * sources * np.asarray(piece.shares)
+        else:
+            mean = load.mean * (sources / owners)
+        if piece.kind.owners == "expected" or load.sd == 0.0 or owners == 1:
+            return mean
+        ratio = 1.0 if owners == sources else sources / owners * (1 - 1 / owners) / (1 - 1 / sources)
+        return mean * self._hot(piece, load.mean * (sources / owners), load.sd * ratio**0.5)
+
+    def _hot(self, piece: Piece, mean: float, sd: float) -> Amount:
+        """Return each owner's load over the mean."""
+        from scipy.special import ndtri
+
+        label = f"owner of {piece.table.name}" + (f" {piece.column}" if piece.column else "")
+        draws = uniforms(self.seed, label, 0, np.arange(piece.span, dtype=np.int64))
+        drawn = np.maximum(0.0, mean + sd * ndtri(draws))
+        return np.asarray(drawn / drawn.mean()) if drawn.any() else 1.0
+
+    def total(self, pick: Pick) -> Amount:
+        """Return the sum over shards of an owner amount, per rank."""
+        ledger = Ledger(self.world)
+        for flow in self.flows:
+            ledger.add(flow.shard.first, flow.piece.span, pick(flow))
+        return ledger.amount()
+
+    def by_width(self, pick: Pick, flows: tuple[Flow, ...] | None = None) -> dict[float, Amount]:
+        """Return the same apart for each width of rows in bytes; of `flows` only, if given."""
+        ledgers: dict[float, Ledger] = {}
+        for flow in self.flows if flows is None else flows:
+            ledger = ledgers.setdefault(flow.piece.row_bytes, Ledger(self.world))
+            ledger.add(flow.shard.first, flow.piece.span, pick(flow))
+        return {width: ledger.amount() for width, ledger in ledgers.items()}
+
+    @cached_property
+    def by_tier(self) -> dict[Tier, Moved]:
+        """What owners need from each memory tier."""
+        homes: dict[Tier, list[Flow]] = {}
+        for flow in self.flows:
+            homes.setdefault(flow.piece.kind.home, []).append(flow)
+        return {home: self._moved(tuple(flows)) for home, flows in homes.items()}
+
+    def _moved(self, flows: tuple[Flow, ...]) -> Moved:
+        rows = self.by_width(lambda flow: flow.owned, flows)
+        return Moved(rows, self.by_width(lambda flow: flow.missed, flows), self.world.ranks)
+
+    def reuse(self, width: float, once: bool) -> HotRows | None:
+        """Return how skewed an owner's accesses to rows of `width` bytes are (see `Accesses`)."""
+        flows = [flow for flow in self.flows if flow.piece.row_bytes == width]
+        members = self.world.members
+        found = (
+            Accesses(
+                flow.piece.table.popularity,
+                flow.piece.table.lookups(self.samples),
+                members,
+                flow.piece.span / flow.piece.rows,
+                once,
+            )
+            for flow in flows
+        )
+        return HotRows.of(found, float(np.mean(self.by_width(lambda flow: flow.owned)[width])))
+
+    def _exchanged(self) -> Iterator[EmbeddingTable]:
+        return iter(self.placed.exchanged)
 
     @cached_property
     def lookups(self) -> float:
         """Keys asked for, duplicates included."""
-        return sum(table.lookups(self.samples) for table in self.tables)
+        return sum(table.lookups(self.samples) for table in self.placed.tables)
+
+    @cached_property
+    def routed(self) -> float:
+        """Keys asked for in tables whose rows have an owner, duplicates included."""
+        return sum(table.lookups(self.samples) for table in self._exchanged())
 
     @cached_property
     def expanded_bytes(self) -> float:
-        """Bytes of the rows of all lookups, duplicates included: what the dense model reads."""
-        return sum(table.lookups(self.samples) * table.row_bytes for table in self.tables)
+        """Bytes of the rows of all lookups, duplicates included."""
+        return sum(table.lookups(self.samples) * table.row_bytes for table in self.placed.tables)
 
     @cached_property
     def distinct(self) -> float:
-        """Distinct keys that one source asks for."""
-        return sum(self._distinct_by_table)
+        """Keys that one source asks for: each distinct one once, unless the exchange is pooled."""
+        return sum(flow.asked for flow in self.flows)
 
     @cached_property
     def row_bytes_received(self) -> float:
-        """Bytes of rows that one source receives."""
-        return sum(d * table.row_bytes for d, table in zip(self._distinct_by_table, self.tables, strict=True))
-
-    @cached_property
-    def _distinct_by_table(self) -> tuple[float, ...]:
-        return tuple(table.popularity.distinct(table.lookups(self.samples)) for table in self.tables)
+        """Bytes of rows (or of their sums) that one source receives."""
+        return sum(flow.received for flow in self.flows)
 
     @property
     def key_bytes_sent(self) -> float:
@@ -56,50 +190,42 @@ class Traffic:
 
     @cached_property
     def requests(self) -> Amount:
-        """Keys that an owner receives from all sources (one entry per rank when drawn)."""
-        return sum((self._requests(table) for table in self.tables), start=0.0)
+        """Keys that an owner receives from all sources."""
+        return self.total(lambda flow: flow.requests)
 
     @cached_property
     def row_bytes_sent(self) -> Amount:
-        """Bytes of rows that an owner sends to all sources."""
-        return sum((self._requests(table) * table.row_bytes for table in self.tables), start=0.0)
-
-    def _requests(self, table: EmbeddingTable) -> Amount:
-        load = table.popularity.owner_load(table.lookups(self.samples), self.ranks)
-        return self._spread_over_owners(table.name, load.mean, load.sd)
-
-    def _spread_over_owners(self, label: str, mean: float, sd: float) -> Amount:
-        """Return `mean`, or a normal draw per owner: the sum over many keys that the hash gave it."""
-        if self.plan.owners == "expected" or sd == 0.0:
-            return mean
-        from scipy.special import ndtri
-
-        draws = uniforms(self.seed, f"owner of {label}", 0, np.arange(self.ranks, dtype=np.int64))
-        drawn: Amount = np.maximum(0.0, mean + sd * ndtri(draws))
-        return drawn
+        """Bytes of rows (or of sums) that an owner sends to all sources."""
+        return self.total(lambda flow: flow.sent)
 
     @cached_property
-    def rows_owned(self) -> float:
+    def rows_owned(self) -> Amount:
         """Distinct rows that an owner reads for all sources together."""
-        return sum(self._union(table) for table in self.tables)
+        return self.total(lambda flow: flow.owned)
 
     @cached_property
-    def bytes_owned(self) -> float:
+    def bytes_owned(self) -> Amount:
         """Bytes of those rows."""
-        return sum(self._union(table) * table.row_bytes for table in self.tables)
-
-    def _union(self, table: EmbeddingTable) -> float:
-        return table.popularity.union(table.lookups(self.samples), self.ranks) / self.ranks
+        return self.total(lambda flow: flow.owned * flow.piece.row_bytes)
 
     @cached_property
-    def bytes_shared(self) -> float:
+    def bytes_shared(self) -> Amount:
         """Bytes of an owner's rows that the previous batch used as well."""
-        return sum(self._shared(table) * table.row_bytes for table in self.tables)
+        return self.total(lambda flow: flow.shared * flow.piece.row_bytes)
 
-    def _shared(self, table: EmbeddingTable) -> float:
-        return table.popularity.overlap(table.lookups(self.samples) * self.ranks) / self.ranks
+    @property
+    def shared_share(self) -> float:
+        """Share of all owned bytes that the previous batch used as well."""
+        owned = float(np.mean(self.bytes_owned))
+        return float(np.mean(self.bytes_shared)) / owned if owned else 0.0
 
     @property
     def mean_row_bytes(self) -> float:
-        """Bytes of a row, averaged over the distinct keys asked for."""
+        """Bytes received per key asked for."""
         return self.row_bytes_received / self.distinct if self.distinct else 0.0
+
+
+def _split(piece: Piece, rows: float) -> Amount:
+    """Return each owner's part of `rows` distinct rows."""
+    held = rows * piece.rows
+    return held / piece.span if piece.shares is None else held * np.asarray(piece.shares)

@@ -1,0 +1,60 @@
+"""By which weight the flows of a collective compete with those of others, where links are shared."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from simulator.costs import Flows
+
+
+class WeightRule(Protocol):
+    """Weighs the flows of one collective. Shares of a full link are in proportion to weights."""
+
+    def weights(self, flows: Sequence[Flows]) -> list[float]:
+        """Return the weight of one flow of each class of `flows`, all of the same collective and phase."""
+
+
+@dataclass(frozen=True)
+class PerFlow:
+    """Every flow counts once, as in SimGrid: an all-to-all of many ranks pushes a ring aside."""
+
+    def weights(self, flows: Sequence[Flows]) -> list[float]:
+        """Return ones."""
+        return [1.0] * len(flows)
+
+
+@dataclass(frozen=True)
+class PerCollective:
+    """A collective counts once on the link that carries most of its flows, and on none more often.
+
+    Flows that share links, directly or by way of others, weigh the same, so that a collective divides
+    links among its own flows as it does alone; flows that share none (inside hosts and between them)
+    are weighed apart.
+    """
+
+    def weights(self, flows: Sequence[Flows]) -> list[float]:
+        """Return one over the flows of its group on the busiest link of the group, for each class."""
+        weights = [0.0] * len(flows)
+        for group in _groups(flows):
+            crossing: Counter[str] = Counter()
+            for index in group:
+                crossing.update(flows[index].crossing)
+            for index in group:
+                weights[index] = 1.0 / max(crossing.values())
+        return weights
+
+
+def _groups(flows: Sequence[Flows]) -> list[list[int]]:
+    """Put together, by their numbers, the classes that are connected by links."""
+    groups: list[tuple[set[str], list[int]]] = []
+    for index, flow in enumerate(flows):
+        links, members = set(flow.crossing), [index]
+        for group in [group for group in groups if not links.isdisjoint(group[0])]:
+            groups.remove(group)
+            links, members = links | group[0], group[1] + members
+        groups.append((links, members))
+    return [members for _, members in groups]
+
+
+PER_COLLECTIVE = PerCollective()

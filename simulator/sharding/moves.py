@@ -1,0 +1,24 @@
+"""Rows by their width, and the work of accessing them."""
+
+from collections.abc import Mapping
+
+from simulator.quantities import Amount, InTurn, RowWork, Together, Work
+
+Rows = Mapping[float, Amount]
+"""Rows of one rank by their width in bytes."""
+
+
+def access(rows: Rows, memory: str, passes: float = 1.0) -> Work:
+    """Return random access to `rows`, one width after the other."""
+    parts = tuple(RowWork(count, width, memory, passes) for width, count in rows.items())
+    return parts[0] if len(parts) == 1 else InTurn(parts)
+
+
+def width_total(rows: Rows) -> Amount:
+    """Return the bytes of all rows."""
+    return sum((width * count for width, count in rows.items()), start=0.0)
+
+
+def streamed(parts: tuple[Work, ...]) -> Work:
+    """Return parts that stream through each other; a single part is itself."""
+    return parts[0] if len(parts) == 1 else Together(parts)

@@ -1,0 +1,42 @@
+"""Averaging the copies of two-dimensional sparse parallelism: what moves between replicas.
+
+Weights and the optimizer's row state are averaged, not gradients (PyTorch's description of 2D sparse
+parallelism; arXiv 2508.03854): an all-reduce of a shard among the ranks that hold a copy of it. Rows
+outside of device memory cross the host link before and after.
+"""
+
+import numpy as np
+
+from simulator.quantities import AllReduceWork, Amount, CopyWork, InTurn, Work
+from simulator.sharding.plan import PlacedPlan
+from simulator.sharding.traffic import Traffic
+from simulator.sharding.world import Ledger
+from simulator.workload.job import Optimizer
+
+STATE_BYTES = 4
+
+
+def average_copies(placed: PlacedPlan, optimizer: Optimizer, touched: Traffic | None) -> Work:
+    """Return the work of one averaging: of the rows that `touched` reads, or of whole shards (None)."""
+    resident = shard_bytes(placed, optimizer)
+    size = resident if touched is None else _touched(touched, optimizer)
+    summed = AllReduceWork(float(np.max(size)), placed.world.replica_group)
+    if all(piece.kind.home.in_place for piece in (shard.piece for shard in placed.shards)):
+        return summed
+    return InTurn((CopyWork(size, "host_to_device"), summed, CopyWork(size, "device_to_host")))
+
+
+def _touched(traffic: Traffic, optimizer: Optimizer) -> Amount:
+    state = STATE_BYTES * optimizer.row_state
+    return traffic.total(lambda flow: flow.owned * (flow.piece.row_bytes + state))
+
+
+def shard_bytes(placed: PlacedPlan, optimizer: Optimizer) -> Amount:
+    """Return the bytes of tables and row state that each rank owns."""
+    state, ledger = STATE_BYTES * optimizer.row_state, Ledger(placed.world)
+    for shard in placed.shards:
+        piece = shard.piece
+        held = piece.rows * piece.table.rows * (piece.row_bytes + state)
+        each = held / piece.span if piece.shares is None else held * np.asarray(piece.shares)
+        ledger.add(shard.first, piece.span, each)
+    return ledger.amount()

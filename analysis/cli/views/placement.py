@@ -108,7 +108,7 @@ def _gain(feedback: Feedback) -> str:
     first = f"{format_bytes(before.busiest)}, imbalance {before.imbalance:.3f}"
     if feedback.gain == 1.0:
         return f"no gain: the placement by the scenario's own keys ({first}) stays"
-    return f"{feedback.gain:.3f} times less than placed by the scenario's own keys ({first})"
+    return f"gain {feedback.gain:.3f}: placed by the scenario's own keys, the busiest chip would do {first}"
 
 
 def _verdict(placing: Placing) -> Iterator[tuple[str, str]]:

@@ -96,9 +96,7 @@ def update(step: TrainStep, sends: Sequence[Stage], reduces: Sequence[Stage], la
     if not step.synchronize_every:
         return Updates(rows, dense, (dense, rows))
     every = step.synchronize_every
-    average = Stage(
-        "synchronize", "all_reduce", step.synchronize, after=[rows], every=every, phase=every - 1
-    )
+    average = Stage("synchronize", "all_reduce", step.synchronize, after=[rows], every=every, phase=every - 1)
     current = Stage("rows_current", "compute", after=[rows, average], reads=(ROWS,), writes=(ROWS,))
     return Updates(current, dense, (dense, rows, current), (average,))
 

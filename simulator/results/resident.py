@@ -9,13 +9,13 @@ from simulator.sharding import Kind, TrainStep
 from simulator.sharding.load import per_rank
 from simulator.sharding.places import Shard
 from simulator.sharding.world import Ledger
+from simulator.workload.job import STATE_BYTES
 from simulator.workload.tables import EmbeddingTable
 
 TABLES = "embedding tables and their optimizer state"
 CACHE = "cached rows and their optimizer state"
 COPIES = "tables that every rank holds"
 DENSE = "dense parameters, gradients, optimizer state"
-STATE_BYTES = 4
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ def _dense_state(step: TrainStep) -> float:
 
 
 def _table_bytes(step: TrainStep, table: EmbeddingTable) -> float:
-    return table.bytes + STATE_BYTES * step.workload.optimizer.row_state * table.rows
+    return table.bytes + step.workload.optimizer.row_state_bytes(table.dimension) * table.rows
 
 
 def _sharded(step: TrainStep, memory: str) -> Amount:
@@ -80,7 +80,8 @@ def _sharded(step: TrainStep, memory: str) -> Amount:
 
 def _shard_bytes(step: TrainStep, shard: Shard, memory: str) -> Amount:
     """Return the bytes of each owner of a shard in one memory."""
-    piece, state = shard.piece, STATE_BYTES * step.workload.optimizer.row_state
+    piece = shard.piece
+    state = step.workload.optimizer.row_state_bytes(piece.values)
     share = piece.kind.home.homes.get(memory, 0.0) * piece.rows
     held = share * (piece.table.rows * piece.row_bytes + state * piece.table.rows)
     return held / piece.span if piece.shares is None else held * np.asarray(piece.shares)

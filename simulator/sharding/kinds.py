@@ -33,6 +33,11 @@ class Piece:
     column: int = 0
     rows: float = 1.0
 
+    @property
+    def values(self) -> float:
+        """Values of a row in this piece."""
+        return self.row_bytes / self.table.row_bytes * self.table.dimension
+
 
 @dataclass(frozen=True)
 class Kind(ABC):

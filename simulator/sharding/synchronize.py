@@ -9,11 +9,9 @@ import numpy as np
 
 from simulator.quantities import AllReduceWork, Amount, CopyWork, InTurn, Work
 from simulator.sharding.plan import PlacedPlan
-from simulator.sharding.traffic import Traffic
+from simulator.sharding.traffic import Flow, Traffic
 from simulator.sharding.world import Ledger
 from simulator.workload.job import Optimizer
-
-STATE_BYTES = 4
 
 
 def average_copies(placed: PlacedPlan, optimizer: Optimizer, touched: Traffic | None) -> Work:
@@ -27,15 +25,18 @@ def average_copies(placed: PlacedPlan, optimizer: Optimizer, touched: Traffic | 
 
 
 def _touched(traffic: Traffic, optimizer: Optimizer) -> Amount:
-    state = STATE_BYTES * optimizer.row_state
-    return traffic.total(lambda flow: flow.owned * (flow.piece.row_bytes + state))
+    def bytes_of(flow: Flow) -> Amount:
+        return flow.owned * (flow.piece.row_bytes + optimizer.row_state_bytes(flow.piece.values))
+
+    return traffic.total(bytes_of)
 
 
 def shard_bytes(placed: PlacedPlan, optimizer: Optimizer) -> Amount:
     """Return the bytes of tables and row state that each rank owns."""
-    state, ledger = STATE_BYTES * optimizer.row_state, Ledger(placed.world)
+    ledger = Ledger(placed.world)
     for shard in placed.shards:
         piece = shard.piece
+        state = optimizer.row_state_bytes(piece.values)
         held = piece.rows * piece.table.rows * (piece.row_bytes + state)
         each = held / piece.span if piece.shares is None else held * np.asarray(piece.shares)
         ledger.add(shard.first, piece.span, each)

@@ -15,14 +15,17 @@ class InputPipeline:
     cpu_time: float = 0.0
 
 
+STATE_BYTES = 4.0
+
+
 @dataclass(frozen=True)
 class Optimizer:
     """How an optimizer touches memory, per value or row that it updates.
 
     `dense_passes` counts how often a 4-byte value crosses the memory bus per dense parameter (Adam
     reads parameter, gradient and two moments and writes three of them: 7). `row_passes` counts row
-    widths per embedding row updated (read, gradient, write: 3). `dense_state` and `row_state` are
-    extra 4-byte values kept per dense parameter, and per embedding row.
+    widths per embedding row updated (read, gradient, write: 3). Extra 4-byte values are kept per dense
+    parameter (`dense_state`), per embedding row (`row_state`) and per value of a row (`value_state`).
     """
 
     name: str
@@ -30,12 +33,17 @@ class Optimizer:
     row_passes: float
     dense_state: float
     row_state: float
+    value_state: float = 0.0
+
+    def row_state_bytes(self, values: float) -> float:
+        """Return the bytes of state kept beside a row of so many values."""
+        return STATE_BYTES * (self.row_state + self.value_state * values)
 
 
 OPTIMIZERS = {
     "sgd": Optimizer("sgd", dense_passes=3, row_passes=3, dense_state=0, row_state=0),
     "adam_rowwise_adagrad": Optimizer("adam_rowwise_adagrad", 7, row_passes=3, dense_state=2, row_state=1),
-    "adagrad": Optimizer("adagrad", dense_passes=5, row_passes=5, dense_state=1, row_state=0),
+    "adagrad": Optimizer("adagrad", dense_passes=5, row_passes=5, dense_state=1, row_state=0, value_state=1),
 }
 
 

@@ -61,7 +61,7 @@ class Profile:
             int(table.rows),
             table.dimension,
             load=seen.keys * per_key,
-            memory=table.rows * (table.row_bytes + 4 * optimizer.row_state),
+            memory=table.rows * (table.row_bytes + optimizer.row_state_bytes(table.dimension)),
             bytes=seen.keys * table.row_bytes,
             key_share=KEY_BYTES / per_key,
             hot_share=seen.hot_share,

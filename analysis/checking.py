@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 
+from analysis.times import duration
 from simulator.scenario import Scenario
 from simulator.scenario.nominal import nominal_ns
 from simulator.scenario.simulate import check_window, checked_memory
-from simulator.units import format_bytes, format_time
+from simulator.units import format_bytes
 
 
 def check(scenario: Scenario) -> list[tuple[str, str]]:
@@ -80,7 +81,7 @@ def _pipeline(scenario: Scenario) -> str:
     ahead = {0: "one batch at a time", 1: "up to 1 batch ahead"}.get(
         deepest, f"up to {deepest} batches ahead"
     )
-    slowest = format_time(float(nominal_ns(scenario).max()) / 1e9)
+    slowest = duration(float(nominal_ns(scenario).max()) / 1e6)
     return (
         f"{len(pipeline.stages)} stages on {len(pipeline.streams)} streams, {ahead}; no deadlock, "
         f"no unbounded queue; the longest stage takes {slowest}"
@@ -99,5 +100,5 @@ def _run(scenario: Scenario) -> str:
     settings = scenario.spec.run
     varied = [kind for kind, spread in settings.jitter if spread]
     jitter = f"jitter on {', '.join(varied)}" if varied else "no jitter"
-    counted = f"{settings.batches} batches, the first {settings.warm_up} not counted"
+    counted = f"{settings.batches:,} batches, the first {settings.warm_up:,} not counted"
     return f"{counted}; seed {settings.seed}; {jitter}"

@@ -1,6 +1,6 @@
 """Policies and cluster sizes side by side: one row per scenario, policy and number of workers."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -10,6 +10,7 @@ from simulator.scenario import Run, Scenario, run_scenario
 
 REFERENCE = "serialized"
 DEFAULT_MICRO_BATCHES = 8
+ASSUMED = f"micro_batches is assumed to be {DEFAULT_MICRO_BATCHES}: the scenario states none (--micro-batches N)"
 _PARAMETERS = {
     "dual_buffer": ("buffers",),
     "frozen_window": ("micro_batches",),
@@ -22,7 +23,7 @@ class Row:
     """What one policy reaches on so many workers. Times in ms per step, on the slowest rank.
 
     `speedup` is over the serialized policy at the same workers, `scaling_efficiency` is throughput per
-    worker over that with the fewest workers. `plain_sum_of_raw_parts_ms` adds up this policy's compute,
+    worker over that of the same policy on the fewest workers that can run. `plain_sum_of_raw_parts_ms` adds up this policy's compute,
     input, lookup and all-to-all as if nothing overlapped. A policy that cannot run has None for all
     numbers, and the reason among its notes.
     """
@@ -156,9 +157,14 @@ def _rows(scenario: Scenario, request: Request) -> list[Row]:
     for workers, one in sized.items():
         for name in _with_reference(scenario, request):
             found[name, workers] = _row(one, name, request)
-    fewest = min(sized)
     wanted = [(name, workers) for name in dict.fromkeys(_policies(scenario, request)) for workers in sized]
-    return [_related(found[key], found[REFERENCE, key[1]], found[key[0], fewest]) for key in wanted]
+    return [_related(found[key], found[REFERENCE, key[1]], _fewest(found, key[0])) for key in wanted]
+
+
+def _fewest(found: Mapping[tuple[str, int], Row], policy: str) -> Row | None:
+    """Return the row of `policy` with the fewest workers among those that can run."""
+    able = [row for (name, _), row in found.items() if name == policy and row.step_ms is not None]
+    return min(able, key=lambda row: row.workers, default=None)
 
 
 def _row(scenario: Scenario, name: str, request: Request) -> Row:
@@ -169,6 +175,8 @@ def _row(scenario: Scenario, name: str, request: Request) -> Row:
         row, done = Row(scenario.name, name, scenario.cluster.ranks, notes=(f"cannot run: {problem}",)), None
     else:
         row, done = row_of(run, name), run
+    if assumes_micro_batches(scenario, replace(request, policies=(name,))):
+        row = replace(row, notes=(*row.notes, ASSUMED))
     request.finished(row, done)
     return row
 
@@ -198,8 +206,8 @@ def row_of(run: Run, policy: str) -> Row:
     )
 
 
-def _related(row: Row, reference: Row, fewest: Row) -> Row:
-    """Return `row` with its speed-up over `reference` and its efficiency against `fewest` workers."""
+def _related(row: Row, reference: Row, fewest: Row | None) -> Row:
+    """Return `row` with its speed-up over `reference` and its efficiency against that of `fewest` workers."""
     return replace(row, speedup=_speedup(row, reference), scaling_efficiency=_efficiency(row, fewest))
 
 
@@ -209,9 +217,9 @@ def _speedup(row: Row, reference: Row) -> float | None:
     return reference.step_ms / row.step_ms
 
 
-def _efficiency(row: Row, fewest: Row) -> float | None:
+def _efficiency(row: Row, fewest: Row | None) -> float | None:
     """Return throughput per worker over that of the fewest workers."""
-    if row.throughput_samples_per_s is None or fewest.throughput_samples_per_s is None:
+    if fewest is None or row.throughput_samples_per_s is None or fewest.throughput_samples_per_s is None:
         return None
     per_worker = row.throughput_samples_per_s / row.workers
     return per_worker / (fewest.throughput_samples_per_s / fewest.workers)

@@ -48,6 +48,7 @@ class Explanation:
     """The bottleneck of a scenario: the cycle in order of time, by resource, and what would move it.
 
     `lower_bound_ms` is the time per batch; the cycle takes `cycle_ms` and spans `batches` batches.
+    `left_out` names what the scenario has and nominal durations have not.
     """
 
     scenario: str
@@ -59,6 +60,7 @@ class Explanation:
     resources: dict[str, float]
     cycle: list[CycleStep]
     sensitivities: list[Sensitivity]
+    left_out: list[str]
 
     @property
     def binds(self) -> str:
@@ -85,7 +87,16 @@ def explain(scenario: Scenario) -> Explanation:
         shares,
         list(_cycle(bottleneck.links)),
         sensitivities(scenario, bottleneck),
+        list(_left_out(scenario)),
     )
+
+
+def _left_out(scenario: Scenario) -> Iterator[str]:
+    settings = scenario.spec.run
+    if settings.contention:
+        yield "contention"
+    if any(spread for _, spread in settings.jitter):
+        yield "jitter"
 
 
 def resource_shares(scenario: Scenario, bottleneck: Bottleneck) -> dict[str, float]:

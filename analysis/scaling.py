@@ -1,21 +1,37 @@
-"""How well a scenario scales, from its critical cycles alone."""
+"""How well a scenario scales from one host to all of its own."""
 
-from simulator.errors import RecscaleError
-from simulator.scenario import Run
-from simulator.scenario.nominal import nominal_bottleneck
+from dataclasses import dataclass
+
+from simulator.engine.events import Progress
+from simulator.errors import InfeasibleError, RecscaleError
+from simulator.scenario import Run, run_scenario
 
 
-def against_one_host(run: Run) -> float | None:
-    """Return throughput per worker over that of a single host, or None for a single host.
+@dataclass(frozen=True)
+class OneHost:
+    """Throughput per worker over that on a single host, or why there is no such number."""
 
-    The single host is not simulated: its critical cycle stands for its step, and it may have less
-    memory than the job needs. None as well where the cluster has no smaller form (some tori).
+    efficiency: float | None
+    missing: str = ""
+
+
+def against_one_host(run: Run, progress: Progress | None = None) -> OneHost | None:
+    """Simulate the scenario of `run` on one host, with the same engine and run settings, and compare.
+
+    Returns None when `run` itself is on one host. There is no baseline when the job needs the memory of
+    more hosts, or when the cluster has no smaller form (some tori).
     """
-    cluster = run.scenario.cluster
-    if cluster.hosts == 1:
+    scenario = run.scenario
+    if scenario.cluster.hosts == 1:
         return None
     try:
-        alone = nominal_bottleneck(run.scenario.with_workers(cluster.per_host)).period_ns
-    except RecscaleError:
-        return None
-    return float(alone) / float(run.bottleneck.period_ns) if run.bottleneck.period_ns else None
+        alone = run_scenario(
+            scenario.with_workers(scenario.cluster.per_host), run.timeline.engine, progress
+        ).report
+    except InfeasibleError:
+        return OneHost(None, "does not fit on one host")
+    except RecscaleError as error:
+        return OneHost(None, error.problem)
+    mine = run.report
+    per_worker = mine.throughput_samples_per_s / mine.ranks
+    return OneHost(per_worker / (alone.throughput_samples_per_s / alone.ranks))

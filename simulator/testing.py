@@ -25,7 +25,7 @@ from simulator.policies.base import Policy
 from simulator.quantities import AllToAllWork, InTurn, ReduceScatterWork, Together, Work
 from simulator.results.exposed import break_down
 from simulator.results.memory import scheduled_memory
-from simulator.results.staleness import observe, readers
+from simulator.results.staleness import geometric, observe, readers
 from simulator.results.timeline import Timeline
 from simulator.sharding import RowWise, TrainStep
 from simulator.workload.dense import Mlp
@@ -230,8 +230,8 @@ def _check_run(policy: Policy, graph: MarkedGraph, durations: Durations) -> None
     first = _deepest(graph) + SETTLED
     last = timeline.batches - _deepest(graph) - graph.period
     break_down(timeline, timeline.slowest_column, first, last)
-    seen = observe(timeline, timeline.slowest_column, range(first, last), SHARED)
-    if seen.observed_max > policy.staleness_steps:
+    seen = observe(timeline, timeline.slowest_column, range(first, last), geometric(SHARED))
+    if seen and seen.observed_max > policy.staleness_steps:
         raise PolicyError(
             f"a batch trains on rows that lack an update {seen.observed_max} batches old, "
             f"and the policy declares a staleness of {policy.staleness_steps}"

@@ -1,10 +1,11 @@
 """Answers on standard output, as a table for people, as JSON or as CSV; all else goes to standard error."""
 
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from analysis.cli.options import Format
 
@@ -69,13 +70,37 @@ def _item(value: Any) -> str:
 
 
 def console(stream: TextIO | None = None) -> "Console":
-    """Return a console on `stream` (default: standard output); escape codes reach terminals only."""
+    """Return a console on `stream` (default: standard output, without blanks at the ends of lines).
+
+    Escape codes reach terminals only.
+    """
     from rich.console import Console
 
     plain = "NO_COLOR" in os.environ
     return Console(
-        file=stream or sys.stdout, highlight=False, emoji=False, color_system=None if plain else "auto"
+        file=stream or cast(TextIO, _Trimmed(sys.stdout)),
+        highlight=False,
+        emoji=False,
+        color_system=None if plain else "auto",
     )
+
+
+class _Trimmed:
+    """A stream that leaves out the blanks at the ends of lines, which tables are filled up with."""
+
+    _CODE = r"\x1b\[[0-9;]*m"
+    _END = re.compile(rf"(?: |{_CODE})+$", re.MULTILINE)
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write whole lines, as consoles do."""
+        self._stream.write(self._END.sub(lambda end: "".join(re.findall(self._CODE, end[0])), text))
+        return len(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
 
 
 def table(*columns: str, left: int = 1, gap: int = 2) -> "Table":
@@ -108,14 +133,6 @@ def plain(text: str) -> Any:
     from rich.text import Text
 
     return Text(text)
-
-
-def ms(value: float | None, beside: float | None = None) -> str:
-    """Return milliseconds: as many decimals as suit `beside`, the largest value of the same table."""
-    if value is None:
-        return "-"
-    largest = abs(value if beside is None else beside)
-    return f"{value:,.{1 if largest >= 100 else 2 if largest >= 10 else 3}f}"
 
 
 def percent(share: float | None, digits: int = 1) -> str:

@@ -16,8 +16,9 @@ import numpy as np
 import simpy
 
 from simulator.engine.agenda import Agenda
-from simulator.engine.cohort import Cohort, Plan, WideCohort, by_column, by_instance
+from simulator.engine.cohort import Cohort, Plan
 from simulator.engine.contention import Contention
+from simulator.engine.crowd import FEW, Crowd
 from simulator.engine.durations import Durations
 from simulator.engine.network import SharedNetwork
 from simulator.engine.sharing import Needs, SharedRank
@@ -80,32 +81,19 @@ class _Simulation:
     def __init__(
         self, graph: MarkedGraph, durations: Durations, folded: bool, contention: Contention | None
     ) -> None:
-        self.durations = durations
         self.env = simpy.Environment()
         self.agenda = Agenda(self.env)
         self.needs = contention.needs if contention else Needs.none(graph)
-        self.plan = Plan.of(graph, durations.ns.shape[1], self.needs.shared)
+        _, cycles, columns = durations.ns.shape
+        self.plan = Plan.of(graph, cycles, self.needs.shared, together=folded and columns > FEW)
         self.network = SharedNetwork(self.env, contention) if contention else None
-        self.cohorts: list[Cohort] = []
+        self.crowd = Crowd(self.plan, durations.ns, self._book, self._meet)
         self.ranks: dict[Cohort, SharedRank] = {}
-        self.end = self._cohorts(durations, wide=folded and not any(self.needs.shared))
-        self.missing = [len(self.cohorts)] * self.plan.instances  # cohorts still to come, by collective
+        self.missing = [len(self.crowd.cohorts)] * self.plan.instances  # still to come, by collective
         self.latest = [0] * self.plan.instances  # the last arrival known so far
         self.events = 0
         self.settled = 0
         self.progress: Progress | None = None
-
-    def _cohorts(self, durations: Durations, wide: bool) -> IntArray:
-        """Make one cohort of all columns, or one of each; return (nodes, cycles, columns) that they fill."""
-        plan, columns = self.plan, durations.ns.shape[2]
-        if wide and columns > 1:
-            times = np.zeros((plan.instances + plan.spare, columns), dtype=np.int64)
-            self.cohorts.append(WideCohort(plan, by_instance(durations.ns), times, self._book))
-            return times[: plan.instances].reshape(plan.cycles, plan.nodes, columns).transpose(1, 0, 2)
-        times = np.zeros((columns, plan.instances + plan.spare), dtype=np.int64)
-        for own, duration_ns in zip(times, by_column(durations.ns), strict=True):
-            self.cohorts.append(Cohort(plan, duration_ns, own.data, self._book))
-        return times[:, : plan.instances].reshape(columns, plan.cycles, plan.nodes).transpose(2, 1, 0)
 
     def _rank(self, cohort: Cohort) -> SharedRank:
         return SharedRank(self.agenda, self.needs, lambda one: cohort.complete(one, self.env.now))
@@ -113,19 +101,17 @@ class _Simulation:
     def run(self) -> IntArray:
         """Run to the end; return completion times (nodes, cycles, columns)."""
         if any(self.needs.shared):
-            self.ranks = {cohort: self._rank(cohort) for cohort in self.cohorts}
-        for cohort in self.cohorts:
-            cohort.begin()
+            self.ranks = {cohort: self._rank(cohort) for cohort in self.crowd.cohorts}
+        self.crowd.begin()
         self.env.run()
-        for cohort in self.cohorts:
-            cohort.check_complete()
+        self.crowd.check_complete()
         self.events += self.agenda.events + (self.network.events if self.network else 0)
-        return self.end
+        return self.crowd.end
 
-    def _book(self, cohort: Cohort, instance: int, ready: Any) -> None:
+    def _book(self, cohort: Cohort, instance: int, ready: int) -> None:
         """Let `cohort` begin a timed stage when it is ready, which it knows beforehand."""
         if self.plan.meets[instance % self.plan.nodes]:
-            self._arrive(instance, int(ready.max()) if cohort.wide else ready)
+            self._arrive(instance, ready)
         elif ready == self.env.now:
             self._begin((cohort, instance))
         else:
@@ -141,9 +127,13 @@ class _Simulation:
             self.latest[instance] = at
         self.missing[instance] -= 1
         if self.missing[instance] == 0:
-            event = self.env.timeout(self.latest[instance] - self.env.now, value=instance)
-            event.callbacks.append(self._settle)
-            self.events += 1
+            self._meet(instance, self.latest[instance])
+
+    def _meet(self, instance: int, at: int) -> None:
+        """Settle a collective when the last comes, which is known by now."""
+        event = self.env.timeout(at - self.env.now, value=instance)
+        event.callbacks.append(self._settle)
+        self.events += 1
 
     def _settle(self, event: simpy.Event) -> None:
         """All have arrived, the last one now: each cohort goes on after its own duration."""
@@ -161,20 +151,9 @@ class _Simulation:
 
         Ranks may take unequally long (jitter): the first to end must not be told later than it ends.
         """
-        shortest = int(self._durations(instance).min())
+        shortest = int(self.crowd.durations(instance).min())
         yield from network.carry(instance % self.plan.nodes, shortest)
         self._release(instance, int(self.env.now) - shortest)
 
     def _release(self, instance: int, since: int) -> None:
-        ends = since + self._durations(instance)
-        if len(self.cohorts) == 1:
-            self.cohorts[0].complete(instance, ends if len(ends) > 1 else int(ends[0]))
-            return
-        for cohort, end in zip(self.cohorts, ends.tolist(), strict=True):
-            cohort.complete(instance, end)
-
-    def _durations(self, instance: int) -> IntArray:
-        """Return the nominal duration of `instance` on each column, ns."""
-        cycle, node = divmod(instance, self.plan.nodes)
-        durations: IntArray = self.durations.ns[node, cycle]
-        return durations
+        self.crowd.complete(instance, since + self.crowd.durations(instance))

@@ -36,6 +36,7 @@ class Precedence:
         overlap: NDArray[np.bool_] = self._least + self._least.T > 1
         alone = ~self._in_turn
         overlap[alone] = overlap[:, alone] = True
+        np.fill_diagonal(overlap, alone)
         return overlap
 
     @cached_property

@@ -6,6 +6,7 @@ fields are the parameters that a scenario may set.
 
 from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
+from inspect import Parameter, signature
 from typing import Any
 
 from simulator.errors import InputError, did_you_mean
@@ -48,10 +49,32 @@ def names() -> tuple[str, ...]:
 def build(name: str, **parameters: Any) -> Policy:
     """Return the policy called `name`. Raises InputError on unknown names and parameters."""
     maker = BUILT_IN.get(name) or _outside(name)
+    _check_names(name, maker, parameters)
     try:
         return maker(**parameters)
     except TypeError as error:
         raise InputError(f'policy "{name}" does not take {_listed(parameters)}: {error}') from error
+
+
+def _check_names(name: str, maker: Callable[..., Policy], parameters: Mapping[str, Any]) -> None:
+    """Raise InputError for a parameter that `maker` does not have, or needs and is not given."""
+    try:
+        known = signature(maker).parameters
+    except (TypeError, ValueError):  # made in C: it says itself what it takes
+        return
+    if any(one.kind is Parameter.VAR_KEYWORD for one in known.values()):
+        return
+    for given in parameters:
+        if given not in known:
+            hint = did_you_mean(given, known) or " (it has none)"
+            raise InputError(f'policy "{name}" has no parameter "{given}"{hint}')
+    needed = [one.name for one in known.values() if one.default is one.empty and one.kind in _BY_NAME]
+    missing = [f'"{one}"' for one in needed if one not in parameters]
+    if missing:
+        raise InputError(f'policy "{name}" needs {" and ".join(missing)}')
+
+
+_BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
 
 def _outside(name: str) -> Callable[..., Policy]:

@@ -16,9 +16,10 @@ class StepReport:
 
     `exposed_ms` is time in which the compute stream waits, by cause; with `compute_ms` it adds up
     to `step_ms["mean"]`. `raw_ms` is how long each kind of stage takes in all, hidden
-    or not, and `interference_ms` what sharing cost all stages together.
-    `lower_bound_ms` and `bottleneck` come from the critical cycle. `interval_ms` and `cost` are
-    None where nothing is known. `notes` must be shown wherever the numbers are.
+    or not, and `interference_ms` what sharing cost all stages together. `lower_bound_ms` and
+    `bottleneck` come from the critical cycle. Bandwidths of `collectives` are GB/s (10^9 bytes), as
+    nccl-tests prints them. Observed staleness, `interval_ms` and `cost` are None where nothing is
+    known. `notes` must be shown wherever the numbers are.
     """
 
     scenario: str
@@ -36,7 +37,7 @@ class StepReport:
     exposed_ms: dict[str, float]
     interference_ms: float
     busy_share: dict[str, float]
-    staleness_steps: dict[str, float]
+    staleness_steps: dict[str, float | None]
     peak_memory_bytes: dict[str, float]
     collectives: list[dict[str, Any]]
     lower_bound_ms: float

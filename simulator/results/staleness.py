@@ -12,8 +12,6 @@ from functools import cache
 from simulator.pipeline import Access, Pipeline, Stage
 from simulator.results.timeline import Timeline
 
-GAPS = range(1, 6)
-
 
 @dataclass(frozen=True)
 class Staleness:
@@ -27,20 +25,29 @@ class Staleness:
     observed_mean: float
 
 
-def observe(timeline: Timeline, column: int, batches: Sequence[int], shared: float) -> Staleness:
-    """Return the staleness seen in `batches` on `column`.
+def observe(
+    timeline: Timeline, column: int, batches: Sequence[int], shares: Sequence[float]
+) -> Staleness | None:
+    """Return the staleness seen in `batches` on `column`, or None where no stage says what it reads.
 
-    `shared` is the share of a batch's rows that the previous batch used too; rows last used `gap`
-    batches ago are taken to be shared * (1 - shared) ** (gap - 1) of them.
+    `shares[gap - 1]` is the share of a batch's rows that were last used `gap` batches ago; keys that
+    have not been used for longer than that are not looked at.
     """
-    versions = _Versions(timeline, column)
+    versions = _Versions(timeline, column, len(shares))
     seen = [(reader, batch) for reader in readers(timeline.graph.pipeline) for batch in batches]
-    worst = max((versions.oldest_missing(reader, batch) for reader, batch in seen), default=0)
+    if not seen:
+        return None
+    worst = max(versions.oldest_missing(reader, batch) for reader, batch in seen)
     missing = [
-        sum(_weight(shared, gap) * versions.misses(reader, batch, gap) for gap in GAPS)
+        sum(share * versions.misses(reader, batch, gap) for gap, share in enumerate(shares, start=1))
         for reader, batch in seen
     ]
-    return Staleness(worst, sum(missing) / len(missing) if missing else 0.0)
+    return Staleness(worst, sum(missing) / len(missing))
+
+
+def geometric(shared: float, gaps: int = 5) -> list[float]:
+    """Return shares by gap when each row of a batch is in the one before with probability `shared`."""
+    return [shared * (1.0 - shared) ** gap for gap in range(gaps)]
 
 
 def readers(pipeline: Pipeline) -> list[Stage]:
@@ -54,19 +61,16 @@ def readers(pipeline: Pipeline) -> list[Stage]:
     ]
 
 
-def _weight(shared: float, gap: int) -> float:
-    return shared * (1.0 - shared) ** (gap - 1)
-
-
 class _Versions:
     """Answers whether what a stage of some batch reads contains the update of an earlier batch.
 
     A key is either used by every batch (`steady`), or by the two batches in question only.
     """
 
-    def __init__(self, timeline: Timeline, column: int) -> None:
+    def __init__(self, timeline: Timeline, column: int, gaps: int) -> None:
         self.timeline = timeline
         self.column = column
+        self.gaps = range(1, gaps + 1)
         self.graph = timeline.graph
         self.node = {(id(node.stage), node.residue): index for index, node in enumerate(self.graph.nodes)}
         self.updates = {id(stage) for stage in self.graph.pipeline.updates}
@@ -75,7 +79,7 @@ class _Versions:
 
     def oldest_missing(self, reader: Stage, batch: int) -> int:
         """Return how many batches ago an update was made that a key should contain and does not."""
-        missed = [gap for gap in GAPS if self.misses(reader, batch, gap)]
+        missed = [gap for gap in self.gaps if self.misses(reader, batch, gap)]
         return max([self._behind(reader, batch), *missed])
 
     def _behind(self, reader: Stage, batch: int) -> int:

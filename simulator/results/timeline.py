@@ -84,8 +84,19 @@ class Timeline:
 
     @cached_property
     def slowest_column(self) -> int:
-        """The column whose last update came last."""
-        return int(np.argmax(self.update_ns[-1]))
+        """The column whose last update came last; of several, the one that computed longest.
+
+        Ranks that meet in every batch end together: the one that the others wait for has worked most.
+        """
+        last = self.update_ns[-1]
+        return int(np.argmax(np.where(last == last.max(), self._computed_ns, -1)))
+
+    @property
+    def _computed_ns(self) -> IntArray:
+        """Nanoseconds that the compute stream of each column was at work, shape (columns,)."""
+        on_compute = [n.stream == self.graph.pipeline.compute for n in self.graph.nodes]
+        worked: IntArray = (self.end_ns - self.began_ns)[on_compute].sum(axis=(0, 1))
+        return worked
 
     def rank_of(self, column: int) -> int:
         """Return the first rank that `column` stands for."""

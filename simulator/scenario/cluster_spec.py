@@ -135,12 +135,34 @@ class SlowSpec(Spec):
         return Slowdown(ranks, self.compute, self.memory, self.host, self.copy_links, self.network)
 
 
+class FittedAtSpec(Spec):
+    """Where the fitted numbers of the cluster come from: the batches and workers of the measurements."""
+
+    batch: Annotated[tuple[Count, ...], Field(min_length=1)]
+    workers: Annotated[tuple[Count, ...], Field(min_length=1)]
+
+    def outside(self, batch: int, workers: int) -> list[str]:
+        """Return what lies outside of the measurements, in words."""
+        asked = (("batch", batch, self.batch), ("workers", workers, self.workers))
+        return [
+            f"{name} {value:,} (the cluster's numbers were fitted at {_span(known)})"
+            for name, value, known in asked
+            if not min(known) <= value <= max(known)
+        ]
+
+
+def _span(known: tuple[int, ...]) -> str:
+    low, high = min(known), max(known)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+
 class ClusterSpec(Spec):
     """Hosts of accelerators on a fabric.
 
     `host` and `fabric` default to those of the catalog's machine with the same accelerator and
     `per_host`. `unexplained_host_time` is per worker of the job, held half in route, half in
     retrieve; it stands for measured time that no resource explains and is flagged in every table.
+    Outside of `fitted_at`, reports are marked as extrapolated.
     """
 
     accelerator: str | AcceleratorSpec
@@ -151,6 +173,7 @@ class ClusterSpec(Spec):
     compute: ComputeSpec = RooflineSpec(kind="roofline")
     rows: RowsSpec = RowsFromMemorySpec(kind="from_memory")
     unexplained_host_time: Time | None = None
+    fitted_at: FittedAtSpec | None = None
     slow: Annotated[tuple[SlowSpec, ...], Field(max_length=1000)] = ()
 
     def build(self, folder: Path) -> Cluster:
@@ -161,9 +184,10 @@ class ClusterSpec(Spec):
         workers = self.per_host * self.hosts
         if workers > MOST_RANKS:
             raise InputError(f"{workers:,} workers are too many; at most {MOST_RANKS:,} are allowed")
+        accelerator = self._accelerator()  # first: an unknown name has no machine either
         fabric = self._fabric(Shape(self.per_host, self.hosts, folder)).resized(workers)
         slow = tuple(one.build(self.per_host) for one in self.slow)
-        return Cluster(self._accelerator(), self._host(), fabric, self.per_host, self.hosts, slow)
+        return Cluster(accelerator, self._host(), fabric, self.per_host, self.hosts, slow)
 
     def costs(self, cluster: Cluster) -> CostModel:
         """Return how fast work goes on `cluster`."""
@@ -188,4 +212,4 @@ class ClusterSpec(Spec):
         for name in catalog.names("machine"):
             if catalog.entry("machine", name)["accelerator"] == self.accelerator:
                 return name
-        raise InputError(f"cluster: no machine of the catalog has this accelerator, so give its {part}")
+        raise InputError(f"no machine of the catalog has this accelerator, so give its {part}")

@@ -34,6 +34,25 @@ class Document:
                 return Where(printable(self.file), self.lines[part], dotted(path))
         return Where(printable(self.file), None, dotted(path))
 
+    def blamed(self, part: KeyPath, problem: str) -> Where:
+        """Return the place of what is wrong with `part`: a setting below it that `problem` speaks of, or `part`.
+
+        A setting is spoken of by its value or by its key.
+        """
+        below = [path for path in self.origin if path[: len(part)] == part]
+        spoken = [path for path in below if self._is_named(path, problem)]
+        return self.where(max(spoken, key=len, default=part))
+
+    def _is_named(self, path: KeyPath, problem: str) -> bool:
+        value: Any = self.data
+        try:
+            for step in path:
+                value = value[step]
+        except (LookupError, TypeError):  # a later setting has replaced what holds it
+            return False
+        words = [str(word) for word in (path[-1], value) if isinstance(word, str | int | float)]
+        return any(re.search(rf"(?<!\w){re.escape(word)}(?!\w)", problem) for word in words)
+
 
 def dotted(path: KeyPath) -> str | None:
     """Return a path as people write it, `workload.tables[0].rows`, or None for the whole document."""

@@ -29,6 +29,12 @@ class Shape:
 class FabricPart(Spec):
     """What all kinds of fabric share."""
 
+    @property
+    def is_perfect(self) -> bool:
+        """Whether some level reaches its nominal rate because nothing else was said."""
+        stated = {name: value for name, value in self if name.endswith("efficiency")}
+        return any(value == 1.0 and name not in self.model_fields_set for name, value in stated.items())
+
     @abstractmethod
     def build(self, shape: Shape) -> Fabric:
         """Return the fabric for a cluster of this shape."""

@@ -16,6 +16,7 @@ from simulator.quantities import (
 )
 from simulator.results.report import BUSY, EXPOSED_KINDS, RAW_KINDS, StepReport, percentiles
 from simulator.results.tables import first_start_ns
+from simulator.scenario.scenario import Scenario
 from simulator.scenario.simulate import Run
 
 
@@ -43,7 +44,7 @@ def make_report(run: Run) -> StepReport:
         peak_memory_bytes=run.memory.totals(),
         collectives=_collectives(run),
         lower_bound_ms=float(run.bottleneck.period_ns) / 1e6,
-        bottleneck=run.bottleneck.stages,
+        bottleneck=_once(run.bottleneck.stages) if run.timeline.graph.period > 1 else run.bottleneck.stages,
         extrapolated=_extrapolated(run),
         interval_ms=None,
         cost=_cost(run, mean_ns / 1e9),
@@ -51,6 +52,11 @@ def make_report(run: Run) -> StepReport:
         notes=notes(run),
         interference_by_stage_ms=interference,
     )
+
+
+def _once(stages: list[str]) -> list[str]:
+    """Of a cycle through many batches, each stage once, in order of its first appearance."""
+    return list(dict.fromkeys(stages))
 
 
 def _fidelity(run: Run) -> str:
@@ -116,12 +122,12 @@ def _busy_share(run: Run, step_s: float) -> dict[str, float]:
     return {word: max((total.get(one, 0.0) for one in BEHIND[word]), default=0.0) / step_s for word in BUSY}
 
 
-def _staleness(run: Run) -> dict[str, float]:
+def _staleness(run: Run) -> dict[str, float | None]:
     seen = run.staleness
     return {
         "declared": run.scenario.policy.staleness_steps,
-        "observed_max": seen.observed_max,
-        "observed_mean": seen.observed_mean,
+        "observed_max": seen.observed_max if seen else None,
+        "observed_mean": seen.observed_mean if seen else None,
     }
 
 
@@ -161,12 +167,12 @@ def _leaves(work: Work) -> list[Work]:
 
 
 def _extrapolated(run: Run) -> list[str]:
-    """Name the tables whose recorded keys are asked for more lookups than the log holds."""
-    workload = run.scenario.workload
-    asked = [(table, table.lookups(workload.batch) * run.timeline.ranks) for table in workload.tables]
-    return [
-        f"keys of table {table.name}" for table, lookups in asked if table.popularity.extrapolates(lookups)
-    ]
+    """Name what lies outside of what was measured: lookups beyond a key log, sizes beyond a fit."""
+    scenario, workers = run.scenario, run.timeline.ranks
+    asked = [(table, table.lookups(scenario.workload.batch) * workers) for table in scenario.workload.tables]
+    beyond = [f"keys of table {table.name}" for table, count in asked if table.popularity.extrapolates(count)]
+    known = scenario.spec.cluster.fitted_at
+    return beyond + (known.outside(scenario.workload.batch, workers) if known else [])
 
 
 def _cost(run: Run, step_s: float) -> dict[str, float] | None:
@@ -182,10 +188,30 @@ def _cost(run: Run, step_s: float) -> dict[str, float] | None:
 
 
 def notes(run: Run) -> list[str]:
-    """Return what must be said beside the numbers: measured times that no resource explains."""
-    held: dict[str, float] = {}
-    for node in run.timeline.graph.nodes:
+    """Return what must be said beside the numbers: measured times that no resource explains.
+
+    They are sums over the stages of a batch, hidden or not, and may exceed the step.
+    """
+    graph = run.timeline.graph
+    held: dict[tuple[str, str], float] = {}
+    for node in graph.nodes:
         for part in _leaves(node.stage.work):
             if isinstance(part, HoldWork):
-                held[part.why] = held.get(part.why, 0.0) + float(np.max(part.seconds))
-    return [f"includes {seconds * 1e3:.0f} ms per step of {why}" for why, seconds in held.items()]
+                key = node.stage.kind.replace("_", "-"), part.why
+                held[key] = held.get(key, 0.0) + float(np.max(part.seconds)) * 1e3 / graph.period
+    explained = [
+        f"{ms:,.{0 if ms >= 100 else 1}f} ms of each batch's {kind}, hidden or not, is {why}"
+        for (kind, why), ms in held.items()
+    ]
+    return explained + assumptions(run.scenario)
+
+
+def assumptions(scenario: Scenario) -> list[str]:
+    """Return what was left out of the scenario and taken to be free or perfect."""
+    spec, found = scenario.spec, []
+    if spec.workload.input is None:
+        found.append("no input pipeline is given: reading and preparing samples costs nothing")
+    wires = spec.cluster.fabric
+    if wires is not None and not isinstance(wires, str) and wires.is_perfect:
+        found.append("no efficiency is given for the fabric: its links run at their nominal rate")
+    return found

@@ -30,7 +30,7 @@ class RunSpec(Spec):
     warm_up: CountOrZero = 20
     seed: CountOrZero = 0
     fold: Literal["auto", "off"] = "auto"
-    contention: Flag = False
+    contention: Flag = True
     jitter: JitterSpec = JitterSpec()
 
     def variation(self) -> Variation:

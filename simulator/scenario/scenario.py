@@ -113,8 +113,12 @@ class Scenario:
 
     def with_workers(self, workers: int) -> "Scenario":
         """Return the scenario on `workers` ranks: hosts change, ranks per host stay."""
-        hosts = self.at("cluster", lambda: self.cluster.with_workers(workers)).hosts
-        return self.with_overrides([f"cluster.hosts={hosts}"])
+        cluster = self.cluster
+        try:
+            hosts = cluster.with_workers(workers).hosts
+        except RecscaleError as error:
+            raise type(error)(error.problem, Where("--workers")) from error
+        return Scenario.of(apply_overrides(self.document, [f"cluster.hosts={hosts}"], "--workers"))
 
     def with_policy(self, policy: dict[str, Any]) -> "Scenario":
         """Return the scenario under another policy, given as its part of a file would be."""
@@ -122,7 +126,7 @@ class Scenario:
 
     def resolved(self) -> dict[str, Any]:
         """Return the complete scenario, defaults filled in, quantities as text in base units."""
-        resolved: dict[str, Any] = self.spec.model_dump(mode="json")
+        resolved: dict[str, Any] = self.spec.model_dump(mode="json", warnings=False)
         return resolved
 
     @cached_property
@@ -132,13 +136,14 @@ class Scenario:
         return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
     def at(self, path: str, build: Callable[[], Part]) -> Part:
-        """Build a part; an error without a place gets that of the part in the file."""
+        """Build a part; an error without a place gets that of the part, or of the setting it speaks of."""
         try:
             return build()
         except RecscaleError as error:
             if error.where != Where():
                 raise
-            raise type(error)(error.problem, self.document.where((path,))) from error
+            place = self.document.blamed((path,), error.problem)
+            raise type(error)(error.problem, place) from error
 
 
 def load(path: str | Path, settings: list[str] | None = None) -> Scenario:

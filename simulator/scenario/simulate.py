@@ -68,10 +68,29 @@ class Run:
         return find_bottleneck(self.timeline.graph, self.durations.nominal_ns)
 
     @cached_property
-    def staleness(self) -> Staleness:
-        """What the last counted batches saw."""
-        shared = self.scenario.step.traffic.shared_share
-        return observe(self.timeline, self.column, range(max(self.first, self.last - 3), self.last), shared)
+    def staleness(self) -> Staleness | None:
+        """What the last counted batches saw, whole periods of them."""
+        period = self.timeline.graph.period
+        seen = range(max(self.first, self.last - max(3, period)), self.last)
+        return observe(self.timeline, self.column, seen, self._gap_shares)
+
+    @property
+    def _gap_shares(self) -> list[float]:
+        """Share of a batch's rows by how many batches ago they were last used, as deep as the pipeline."""
+        scenario, deepest = self.scenario, max(s.ahead for s in self.timeline.graph.pipeline.stages)
+        asked = [
+            (t.popularity, t.lookups(scenario.workload.batch) * self.timeline.ranks)
+            for t in scenario.workload.tables
+        ]
+        rows = [popularity.distinct(lookups) for popularity, lookups in asked]
+        return [
+            sum(
+                count * popularity.gap_share(lookups, gap)
+                for count, (popularity, lookups) in zip(rows, asked, strict=True)
+            )
+            / sum(rows)
+            for gap in range(1, deepest + 3)
+        ]
 
     @cached_property
     def report(self) -> StepReport:

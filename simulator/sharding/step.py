@@ -25,7 +25,7 @@ from simulator.sharding.traffic import Traffic
 from simulator.workload.job import Workload
 from simulator.workload.tables import KEY_BYTES
 
-WHY_UNEXPLAINED = "host time per worker of the job that no resource explains; fitted, see the scenario"
+WHY_UNEXPLAINED = "host time that no resource explains ({per_worker:.4g} ms per worker of the job; fitted)"
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,7 +169,8 @@ class TrainStep:
     def _unexplained(self) -> tuple[Work, ...]:
         if not self.unexplained_host_time:
             return ()
-        return (HoldWork(self.unexplained_host_time * self.ranks / 2, WHY_UNEXPLAINED),)
+        why = WHY_UNEXPLAINED.format(per_worker=self.unexplained_host_time * 1e3)
+        return (HoldWork(self.unexplained_host_time * self.ranks / 2, why),)
 
     @property
     def retrieve_rows(self) -> Work:

@@ -368,7 +368,7 @@ def test_an_outside_package_adds_a_policy_through_its_entry_point() -> None:
 
 @pytest.mark.usefixtures("outside")
 def test_a_wrong_parameter_of_an_outside_policy_is_refused_with_its_name() -> None:
-    with pytest.raises(InputError, match='policy "patient" does not take hurry=1'):
+    with pytest.raises(InputError, match='policy "patient" has no parameter "hurry"'):
         catalog.build("patient", hurry=1)
 
 

@@ -9,7 +9,7 @@ from simulator.engine import Durations
 from simulator.engine.events import run_events
 from simulator.pipeline import Access, Buffer, Carry, Pipeline, Stage, compile_pipeline
 from simulator.quantities import AllToAllWork
-from simulator.results.staleness import Staleness, observe, readers
+from simulator.results.staleness import Staleness, geometric, observe, readers
 from simulator.results.timeline import Timeline
 
 TABLE = Access("table", of=None)
@@ -27,8 +27,8 @@ def run(pipeline: Pipeline, ns: Mapping[str, object], columns: int = 1, batches:
     return run_events(graph, Durations(wide, np.arange(columns), nominal))
 
 
-def seen(timeline: Timeline, column: int = 0, shared: float = 0.25) -> Staleness:
-    return observe(timeline, column, range(14, 20), shared)
+def seen(timeline: Timeline, column: int = 0, shared: float = 0.25) -> Staleness | None:
+    return observe(timeline, column, range(14, 20), geometric(shared))
 
 
 def life(ahead: int = 0, copy: bool = False, slots: int | None = None, paced: bool = True) -> Pipeline:
@@ -111,8 +111,8 @@ def test_updates_that_skip_batches_are_looked_for_where_they_ran() -> None:
     pipeline = Pipeline(streams, [Carry(update, to=retrieve), Carry(back, to=retrieve)], updates=[update])
     timeline = run(pipeline, {})
     assert timeline.graph.period == 2
-    after_write_back = observe(timeline, 0, [14, 16, 18], 0.25)
-    after_none = observe(timeline, 0, [15, 17, 19], 0.25)
+    after_write_back = observe(timeline, 0, [14, 16, 18], geometric(0.25))
+    after_none = observe(timeline, 0, [15, 17, 19], geometric(0.25))
     assert after_write_back.observed_max < after_none.observed_max
 
 
@@ -135,4 +135,4 @@ def test_only_exchanges_that_read_a_buffer_hand_rows_to_the_model() -> None:
 
 def test_without_such_an_exchange_nothing_is_observed() -> None:
     timeline = run(Pipeline({"compute": [Stage("train", "compute")]}), {})
-    assert seen(timeline) == Staleness(0, 0.0)
+    assert seen(timeline) is None

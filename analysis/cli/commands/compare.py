@@ -1,6 +1,7 @@
 """`recscale compare`: policies and cluster sizes side by side."""
 
 import sys
+from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -47,8 +48,9 @@ def compare(options: CompareOptions) -> None:
     from simulator.scenario import load
 
     scenarios = [load(path, options.settings) for path in options.scenarios]
-    workers = tuple(dict.fromkeys(map(_count, _words(options.workers))))
-    request = Request(_words(options.policies), workers, options.micro_batches, options.engine.value)
+    policies = _once("--policies", _words(options.policies))
+    workers = tuple(map(_count, _once("--workers", _words(options.workers))))
+    request = Request(policies, workers, options.micro_batches, options.engine.value)
     _say_what_is_assumed(scenarios, request)
     rows, largest = _compared(scenarios, request)
     if all(row.step_ms is None for row in rows):
@@ -61,7 +63,15 @@ def compare(options: CompareOptions) -> None:
 
 
 def _words(text: str | None) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(word.strip() for word in (text or "").split(",") if word.strip()))
+    return tuple(word.strip() for word in (text or "").split(",") if word.strip())
+
+
+def _once(option: str, words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return each word once, and say which came more often."""
+    repeated = [word for word, times in Counter(words).items() if times > 1]
+    if repeated:
+        print(f"recscale: {option} repeats {', '.join(repeated)}; shown once", file=sys.stderr)
+    return tuple(dict.fromkeys(words))
 
 
 def _count(word: str) -> int:

@@ -1,6 +1,9 @@
 """`recscale explain`: the bottleneck in words, before anything runs."""
 
 from dataclasses import asdict, dataclass
+from typing import Annotated
+
+import typer
 
 from analysis.cli.options import Format, FormatName, ScenarioOptions, takes
 
@@ -9,6 +12,7 @@ from analysis.cli.options import Format, FormatName, ScenarioOptions, takes
 class ExplainOptions(ScenarioOptions):
     """What `explain` takes."""
 
+    verbose: Annotated[bool, typer.Option("--verbose", help="List every stage of the cycle.")] = False
     format: FormatName = Format.table
 
 
@@ -27,4 +31,5 @@ def explain(options: ExplainOptions) -> None:
     checked_memory(scenario)
     answer = explained(scenario)
     rows = [asdict(one) for one in answer.sensitivities]
-    Answer(answer.to_dict(), rows, lambda console: draw_explanation(answer, console)).show(options.format)
+    data = answer.to_dict()
+    Answer(data, rows, lambda console: draw_explanation(answer, options.verbose, console)).show(options.format)

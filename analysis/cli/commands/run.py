@@ -11,6 +11,7 @@ from analysis.cli.options import Engine, EngineName, Format, FormatName, Scenari
 from analysis.cli.progress import progress
 
 if TYPE_CHECKING:
+    from analysis.scaling import OneHost
     from simulator.scenario import Run, Scenario
 
 
@@ -36,7 +37,8 @@ def run(options: RunOptions) -> None:
     if options.out is not None:
         _save(done, options.out)
     report = done.report.to_dict()
-    Answer(report, [flat(report)], lambda console: draw_report(done, console)).show(options.format)
+    baseline = _one_host(done) if options.format is Format.table else None
+    Answer(report, [flat(report)], lambda console: draw_report(done, baseline, console)).show(options.format)
 
 
 def simulate(scenario: "Scenario", engine: Engine) -> "Run":
@@ -47,6 +49,13 @@ def simulate(scenario: "Scenario", engine: Engine) -> "Run":
         done = run_scenario(scenario, engine.value, work.within)
         _ = done.report
     return done
+
+
+def _one_host(done: "Run") -> "OneHost | None":
+    from analysis.scaling import against_one_host
+
+    with progress(f"simulating {done.scenario.name} on one host") as work:
+        return against_one_host(done, work.within)
 
 
 def _save(done: "Run", folder: Path) -> None:

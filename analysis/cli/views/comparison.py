@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from analysis.cli.output import count, ms, percent, plain, table
-from analysis.compare import Row
+from analysis.cli.output import count, percent, plain, table
+from analysis.compare import REFERENCE, Row
+from analysis.times import ms
 from simulator.units import format_bytes
 
 if TYPE_CHECKING:
@@ -12,10 +13,15 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-PLAIN_SUM = (
-    "The plain sum adds up compute, input, lookup and all-to-all of the same run as if nothing "
-    "overlapped. Where it comes close to the step, the step checks the structure of a run and is no "
-    "evidence for the model."
+SPEEDS = (
+    "speed-up: over serialized at the same workers{shown}. scaling: throughput per worker over that of the "
+    "same policy on its fewest workers, the row of 100.0%. stale: steps that rows lag behind. memory: peak "
+    "of one device."
+)
+PARTS = (
+    "+x: exposed wait for x (a2a: all-to-all, reduce: all-reduce). plain sum: compute, input, lookup and "
+    "all-to-all of the run, hidden or not, added up as if nothing overlapped. Where the sum comes close to "
+    "the step, a step that agrees with a measurement is no evidence for the model: adding up would do."
 )
 
 
@@ -29,8 +35,19 @@ def draw_comparison(rows: Sequence[Row], console: "Console") -> None:
         console.print()
         console.print(_parts(mine))
         console.print()
-    console.print(PLAIN_SUM, style="dim")
+    console.print(SPEEDS.format(shown=_not_shown(rows)), style="dim")
+    console.print(PARTS, style="dim")
     _draw_notes(rows, console)
+
+
+def _not_shown(rows: Sequence[Row]) -> str:
+    """Say of which scenarios the reference of the speed-up is not among the rows."""
+    names = dict.fromkeys(row.scenario for row in rows)
+    shown = {row.scenario for row in rows if row.policy == REFERENCE}
+    hidden = [name for name in names if name not in shown]
+    if not hidden:
+        return ""
+    return ", not shown" if len(hidden) == len(names) else f" (not shown for {', '.join(hidden)})"
 
 
 def _speeds(rows: Sequence[Row]) -> "Table":
@@ -107,8 +124,16 @@ def _draw_notes(rows: Sequence[Row], console: "Console") -> None:
 
 
 def _owners(owners: Sequence[Row], rows: Sequence[Row]) -> str:
-    """Return which rows these are: all with so many workers, or one by one."""
+    """Return which rows these are: all with so many workers, or policy by policy."""
     sizes = {row.workers for row in owners}
     if sum(row.workers in sizes for row in rows) == len(owners):
         return " and ".join(f"{workers:,}" for workers in sorted(sizes)) + " workers"
-    return ", ".join(f"{row.policy} on {row.workers:,}" for row in owners)
+    names = dict.fromkeys(row.policy for row in owners)
+    return ", ".join(_policy_rows(name, owners, rows) for name in names)
+
+
+def _policy_rows(policy: str, owners: Sequence[Row], rows: Sequence[Row]) -> str:
+    """Return the policy alone for all of its rows, and else with their workers."""
+    mine = [f"{row.workers:,}" for row in owners if row.policy == policy]
+    everywhere = len(mine) == sum(row.policy == policy for row in rows)
+    return policy if everywhere else f"{policy} on {' and '.join(mine)}"

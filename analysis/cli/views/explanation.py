@@ -3,19 +3,20 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from analysis.cli.output import ms, percent, plain, table
+from analysis.cli.output import percent, plain, table
+from analysis.cli.views.words import MOST_STAGES, Fold, folded
 from analysis.explain import CycleStep, Explanation
 from analysis.sensitivity import Sensitivity
+from analysis.times import ms
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-ENDS = 11  # steps of a long cycle that are shown at its beginning and at its end
 NIL = 0.0005  # an elasticity below which a parameter changes nothing worth a line
 
 
-def draw_explanation(answer: Explanation, console: "Console") -> None:
-    """Draw the cycle, the resources on it, and what the parameters are worth."""
+def draw_explanation(answer: Explanation, verbose: bool, console: "Console") -> None:
+    """Draw the cycle, the resources on it, and what the parameters are worth; all steps if `verbose`."""
     batches = "1 batch" if answer.batches == 1 else f"{answer.batches} batches"
     console.print(plain(f"{answer.scenario}: {answer.policy} on {answer.workers:,} workers"), style="bold")
     console.print()
@@ -25,8 +26,11 @@ def draw_explanation(answer: Explanation, console: "Console") -> None:
             f"each of which waits for the one before it ({ms(answer.cycle_ms)} ms for {batches})."
         )
     )
+    if answer.left_out:
+        console.print()
+        console.print(plain(_left_out(answer.left_out)))
     console.print()
-    _draw_cycle(answer.cycle, console)
+    _draw_cycle(answer.cycle, verbose, console)
     console.print()
     shares = ", ".join(f"{name} {percent(share)}" for name, share in answer.resources.items())
     console.print(plain(f"{answer.binds} binds: of the cycle, {shares}."))
@@ -34,34 +38,41 @@ def draw_explanation(answer: Explanation, console: "Console") -> None:
     _draw_sensitivities(answer, console)
 
 
-def _draw_cycle(cycle: Sequence[CycleStep], console: "Console") -> None:
+def _left_out(settings: Sequence[str]) -> str:
+    """Say what the scenario has and the cycle does not."""
+    verb = "are" if len(settings) > 1 else "is"
+    return f"The scenario has {' and '.join(settings)}, which {verb} left out here: a run may take longer."
+
+
+def _draw_cycle(cycle: Sequence[CycleStep], verbose: bool, console: "Console") -> None:
     drawn = table("stage", "ms", "share", "why the next stage waits")
+    drawn.columns[0].no_wrap, drawn.columns[-1].no_wrap = True, False
     drawn.columns[-1].justify = "left"
-    hidden = len(cycle) - 2 * ENDS
     longest = max(step.duration_ms for step in cycle)
-    for place, step in enumerate(cycle):
-        if hidden > 1 and place == ENDS:
-            time, share = _sum(cycle[ENDS:-ENDS])
-            drawn.add_row(f"({hidden} more)", ms(time, longest), percent(share), "all are in --format json")
-        if hidden <= 1 or not ENDS <= place < len(cycle) - ENDS:
-            drawn.add_row(
-                plain(step.stage),
-                ms(step.duration_ms, longest),
-                percent(step.share),
-                plain(step.why_the_next_waits),
-            )
+    names = [step.stage for step in cycle]
+    whole = verbose or len(cycle) <= MOST_STAGES
+    for fold in map(_alone, range(len(names)), names) if whole else folded(names):
+        steps = cycle[fold.begin : fold.end]
+        drawn.add_row(
+            plain(str(fold)),
+            ms(sum(step.duration_ms for step in steps), longest),
+            percent(sum(step.share for step in steps)),
+            plain(steps[-1].why_the_next_waits),
+        )
     console.print(drawn)
+    if not whole:
+        console.print("(micro-batches are added up; --verbose lists them)", style="dim")
 
 
-def _sum(steps: Sequence[CycleStep]) -> tuple[float, float]:
-    return sum(step.duration_ms for step in steps), sum(step.share for step in steps)
+def _alone(place: int, stage: str) -> Fold:
+    return Fold(stage, 1, place, place + 1)
 
 
 def _draw_sensitivities(answer: Explanation, console: "Console") -> None:
     moving = [one for one in answer.sensitivities if abs(one.elasticity) >= NIL]
     if moving:
         drawn = table("what would change it", "now", "halved", "doubled")
-        for one in moving:
+        for one in sorted(moving, key=_by_doubling):
             cells = (_change(bound, answer.lower_bound_ms) for bound in (one.halved_ms, one.doubled_ms))
             drawn.add_row(plain(one.parameter), plain(one.value), *cells)
         console.print(drawn)
@@ -79,6 +90,12 @@ def _draw_sensitivities(answer: Explanation, console: "Console") -> None:
     )
 
 
+def _by_doubling(one: Sensitivity) -> tuple[float, float]:
+    """Order by the step with the parameter doubled, shortest first; what cannot be doubled comes last."""
+    far = float("inf")
+    return far if one.doubled_ms is None else one.doubled_ms, far if one.halved_ms is None else one.halved_ms
+
+
 def _draw_list(reason: str, parameters: Sequence[Sensitivity], console: "Console") -> None:
     if parameters:
         names = ", ".join(one.parameter for one in parameters)
@@ -88,4 +105,4 @@ def _draw_list(reason: str, parameters: Sequence[Sensitivity], console: "Console
 def _change(bound: float | None, now: float) -> str:
     if bound is None or not now:
         return "-"
-    return f"{100 * (bound / now - 1):+.1f}%" if bound != now else "0"
+    return f"{round(100 * (bound / now - 1), 1) + 0.0:+.1f}%"  # no -0.0%

@@ -3,54 +3,80 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from analysis.cli.output import ms, pairs, percent, plain, table
+from analysis.cli.output import pairs, percent, plain, table
 from analysis.cli.views.words import KIND_WORDS, arrows, memory_use, sizes
 from analysis.explain import resource_shares
-from analysis.scaling import against_one_host
+from analysis.scaling import OneHost
+from analysis.times import duration, ms
 from simulator.results.report import StepReport
 from simulator.scenario import Run
-from simulator.units import format_time
 
 COST_WORDS = {"usd_per_million_samples": "USD per million samples", "joules_per_sample": "J per sample"}
 SHOWN_MS = 0.0005
+LONGER = 1.001  # times all such stages: a wait that needs to be explained
 BAR = 16  # characters of a whole step
+WAITS = (
+    "Each moment of a wait is charged to the stage that arrived last. That is no promise of a gain: "
+    "without this stage the next to arrive may be waited for."
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 
-def draw_report(run: Run, console: "Console") -> None:
-    """Draw the report of `run`."""
+def draw_report(run: Run, baseline: OneHost | None, console: "Console") -> None:
+    """Draw the report of `run`; `baseline` tells how it compares with a single host."""
     report = run.report
     console.print(
         plain(f"{report.scenario}: {run.scenario.spec.policy.kind} on {sizes(run.scenario)}"), style="bold"
     )
     console.print()
-    console.print(pairs(_headline(run)))
+    console.print(pairs(_headline(run, baseline)))
     console.print()
     _draw_breakdown(report, console)
+    console.print()
+    console.print(" ".join(_legend(run)), style="dim")
     console.print()
     console.print(pairs(_reasons(run)))
     draw_notes(report.notes, console)
 
 
-def _headline(run: Run) -> Iterator[tuple[str, str]]:
+def _headline(run: Run, baseline: OneHost | None) -> Iterator[tuple[str, str]]:
     report = run.report
     step = report.step_ms
     spread = f"p50 {ms(step['p50'])}, p95 {ms(step['p95'])}, p99 {ms(step['p99'])}"
     same = step["p50"] == step["p99"]
     yield "step", f"{ms(step['mean'])} ms" + (" (every step alike)" if same else f" ({spread})")
     yield "throughput", f"{report.throughput_samples_per_s:,.0f} samples/s"
-    scaling = against_one_host(run)
-    if scaling is not None:
-        per_host = run.scenario.cluster.per_host
-        yield "scaling", f"{percent(scaling)} of the throughput per worker on one host of {per_host}"
-    yield "latency", f"{format_time(report.latency_ms / 1e3)} from a batch's first stage to its update"
+    if baseline is not None:
+        yield "one host", _one_host(baseline, run.scenario.cluster.per_host)
+    yield "latency", f"{duration(report.latency_ms)} from a batch's first stage to its update"
     if report.cost:
         yield (
             "cost",
             ", ".join(f"{value:,.3g} {COST_WORDS.get(name, name)}" for name, value in report.cost.items()),
         )
+
+
+def _one_host(baseline: OneHost, per_host: int) -> str:
+    if baseline.efficiency is None:
+        return f"no baseline: {baseline.missing}"
+    return f"{percent(baseline.efficiency)} of the throughput per worker on one host of {per_host}, run alike"
+
+
+def _legend(run: Run) -> Iterator[str]:
+    """Say what a wait is charged to; and where one is longer than all such stages, how that can be."""
+    yield WAITS
+    report = run.report
+    if not any(wait > LONGER * report.raw_ms.get(kind, wait) for kind, wait in report.exposed_ms.items()):
+        return
+    reasons = []
+    if report.interference_ms >= SHOWN_MS:
+        reasons.append("sharing slows these stages down, and their time is that of running alone")
+    if run.timeline.end_ns.shape[2] > 1:
+        reasons.append("it is for a slower rank's stages, and their time is this rank's")
+    if reasons:
+        yield f"A wait longer than all such stages: {'; or '.join(reasons)}."
 
 
 def _draw_breakdown(report: StepReport, console: "Console") -> None:
@@ -96,7 +122,7 @@ def _reasons(run: Run) -> Iterator[tuple[str, str]]:
     stale = report.staleness_steps
     yield (
         "staleness",
-        f"{report.consistency}; {stale['declared']:g} steps promised, {stale['observed_max']:g} seen",
+        f"{report.consistency}; {stale['declared']:g} steps promised, {_seen(stale['observed_max'])}",
     )
     yield "fidelity", report.fidelity
     yield (
@@ -112,3 +138,7 @@ def draw_notes(notes: list[str], console: "Console") -> None:
     for note in notes:
         console.print()
         console.print(plain(f"! {note}"), style="yellow")
+
+
+def _seen(steps: float | None) -> str:
+    return "none observed: no stage says what it reads" if steps is None else f"{steps:g} seen"

@@ -1,6 +1,7 @@
 """Words that several views share."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from simulator.scenario import Scenario
 from simulator.units import format_bytes
@@ -31,25 +32,40 @@ def memory_use(scenario: Scenario, need: Mapping[str, float]) -> Iterator[str]:
         yield f"{format_bytes(need[name])} of {format_bytes(have[name])} {words} memory"
 
 
+@dataclass(frozen=True)
+class Fold:
+    """Neighbouring stages of a cycle told as one: those from `begin` up to `end`, which come `times` times."""
+
+    names: str
+    times: int
+    begin: int
+    end: int
+
+    def __str__(self) -> str:
+        """Return `exchange, send x 7`, or the name alone of what comes once."""
+        return self.names if self.times == 1 else f"{self.names} x {self.times}"
+
+
 def arrows(stages: Sequence[str]) -> str:
     """Return a cycle of stages in one line; long ones by kind: `exchange, send x 7`."""
     if len(stages) <= MOST_STAGES:
         return " > ".join(stages)
-    return " > ".join(f"{name} x {count}" if count > 1 else name for name, count in _folded(stages))
+    return " > ".join(map(str, folded(stages)))
 
 
-def _folded(stages: Sequence[str]) -> Iterator[tuple[str, int]]:
+def folded(stages: Sequence[str]) -> Iterator[Fold]:
     """Fold stages that alternate: exchange.2, send.1, exchange.3, send.2 is `exchange, send` x 2."""
-    names = [stage.partition(".")[0] for stage in stages]
+    families = [stage.partition(".")[0] for stage in stages]
     place = 0
-    while place < len(names):
-        pair = names[place : place + 2]
-        count = 1
-        while len(pair) == 2 and names[place + 2 * count : place + 2 * count + 2] == pair:
-            count += 1
-        if count > 1:
-            yield ", ".join(pair) if pair[0] != pair[1] else pair[0], count * (1 if pair[0] != pair[1] else 2)
-            place += 2 * count
-        else:
-            yield names[place], 1
+    while place < len(families):
+        pair = families[place : place + 2]
+        end = place + 2
+        while len(pair) == 2 and families[end : end + 2] == pair:
+            end += 2
+        if end == place + 2:
+            yield Fold(stages[place], 1, place, place + 1)
             place += 1
+            continue
+        alike = pair[0] == pair[1]
+        yield Fold(pair[0] if alike else ", ".join(pair), (end - place) // (1 if alike else 2), place, end)
+        place = end

@@ -53,6 +53,9 @@ class Popularity(Protocol):
     def raw_owner_load(self, m: float, ranks: int) -> OwnerLoad:
         """Return what one of `ranks` owners receives when sources send duplicates too."""
 
+    def gap_share(self, m: float, gap: int) -> float:
+        """Return the share of a batch's keys that were last used `gap` batches ago."""
+
     def top_share(self, fraction: float) -> float:
         """Return the share of lookups on the hottest `fraction` of rows (rounded up to whole rows)."""
 
@@ -159,6 +162,13 @@ class Independent(ABC):
         p, m = self.classes.probability, checked_lookups(m, ranks)
         squares = self.classes.total(m * p * (1.0 - p) + ranks * (m * p) ** 2)
         return OwnerLoad(m, math.sqrt((1.0 - 1.0 / ranks) * squares))
+
+    def gap_share(self, m: float, gap: int) -> float:
+        """Return the share of keys present now and `gap` batches ago, and absent in between."""
+        present = self.classes.present(checked_lookups(m))
+        total = self.classes.total(present)
+        again = self.classes.total(present**2 * (1.0 - present) ** (gap - 1))
+        return again / total if total else 0.0
 
     def top_share(self, fraction: float) -> float:
         """Return the share of lookups on the hottest `fraction` (0 to 1) of rows."""

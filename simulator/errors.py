@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 
+MOST_LISTED = 24
+
 
 @dataclass(frozen=True)
 class Where:
@@ -47,9 +49,15 @@ class InfeasibleError(RecscaleError):
 
 
 def did_you_mean(name: str, allowed: Iterable[str]) -> str:
-    """Return ` (did you mean "x"?)` for the nearest allowed name, or the allowed names, or ``."""
+    """Return ` (did you mean "x"?)` for the nearest allowed name, or the allowed names, or ``.
+
+    Of many names that are not near, those that are least far.
+    """
     options = sorted(allowed)
     near = get_close_matches(name, options, n=1, cutoff=0.6)
     if near:
         return f' (did you mean "{near[0]}"?)'
+    if len(options) > MOST_LISTED:
+        nearest = get_close_matches(name, options, n=3, cutoff=0.0)
+        return f" ({len(options)} are allowed, such as {', '.join(nearest)})"
     return f" (allowed: {', '.join(options)})" if options else ""

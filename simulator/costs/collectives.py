@@ -26,6 +26,10 @@ class Flows:
     bytes: float
     crossing: Mapping[str, float]
 
+    def stretched(self, factor: float) -> "Flows":
+        """Return flows that take `factor` times as long."""
+        return Flows(self.bytes * factor, self.crossing)
+
 
 @dataclass(frozen=True)
 class Phase:
@@ -33,6 +37,10 @@ class Phase:
 
     seconds: float
     flows: tuple[Flows, ...] = ()
+
+    def stretched(self, factor: float) -> "Phase":
+        """Return a phase that takes `factor` times as long."""
+        return Phase(self.seconds * factor, tuple(flow.stretched(factor) for flow in self.flows))
 
 
 @dataclass(frozen=True)

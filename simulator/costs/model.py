@@ -1,12 +1,14 @@
 """How fast work is done on a cluster: seconds from amounts, one function per kind of work."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property, singledispatchmethod
 from typing import Protocol
 
 import numpy as np
 
 from simulator.costs.collectives import Network, Phase
+from simulator.costs.curves import Curve
 from simulator.costs.groups import Members
 from simulator.costs.rows import FROM_MEMORY, RowSpeed, row_seconds
 from simulator.errors import InputError
@@ -74,11 +76,16 @@ def _over(amount: Amount, rate: float) -> Amount:
 
 @dataclass(frozen=True)
 class CostModel:
-    """Seconds of any work on one rank of `cluster`; `dense` and `rows` say how fast each of them goes."""
+    """Seconds of any work on one rank of `cluster`; `dense` and `rows` say how fast each of them goes.
+
+    `curves` holds measured times of collectives over all ranks, by operation (`all_to_all`,
+    `all_reduce`); without one, a collective takes what its bytes take on the fabric's links.
+    """
 
     cluster: Cluster
     dense: DenseSpeed = Roofline()
     rows: RowSpeed = FROM_MEMORY
+    curves: Mapping[str, Curve] = field(default_factory=dict, hash=False)
 
     @cached_property
     def network(self) -> Network:
@@ -135,11 +142,27 @@ class CostModel:
     @phases.register
     def _all_to_all_phases(self, work: AllToAllWork) -> tuple[Phase, ...]:
         received = work.bytes if work.received_bytes is None else work.received_bytes
-        return Members(self.network, work.group).all_to_all(work.bytes, received)
+        planned = Members(self.network, work.group).all_to_all(work.bytes, received)
+        busiest = float(np.max(np.maximum(work.bytes, received)))
+        return planned if work.group else self._as_measured("all_to_all", busiest, planned)
 
     @phases.register
     def _all_reduce_phases(self, work: AllReduceWork) -> tuple[Phase, ...]:
-        return Members(self.network, work.group).all_reduce(work.bytes)
+        planned = Members(self.network, work.group).all_reduce(work.bytes)
+        return planned if work.group else self._as_measured("all_reduce", float(np.max(work.bytes)), planned)
+
+    def _as_measured(self, operation: str, size: float, planned: tuple[Phase, ...]) -> tuple[Phase, ...]:
+        """Return `planned` stretched to the measured time; its links stay what it shares with others."""
+        alone = self.network.alone(planned)
+        if operation not in self.curves or not alone or not size:
+            return planned
+        factor = self.measured_seconds(operation, size) / alone
+        return tuple(phase.stretched(factor) for phase in planned)
+
+    def measured_seconds(self, operation: str, size: float) -> float:
+        """Return what a measured collective of `size` bytes takes. Raises InputError beyond its reach."""
+        cluster = self.cluster
+        return float(self.curves[operation].seconds(size, cluster.ranks, cluster.hosts))
 
     @phases.register
     def _reduce_scatter_phases(self, work: ReduceScatterWork) -> tuple[Phase, ...]:

@@ -1,8 +1,9 @@
 """What a piece of work occupies: seconds of full use of each resource of a rank.
 
 Resources: `tensor` and `hbm` of the accelerator, `host_to_device` and `device_to_host` copy paths,
-this rank's share of host `cores` and `dram`, and the `network`. Occupancy over duration is the share
-of a resource that the work needs to run at its full speed; at most 1.
+this rank's share of host `cores`, `dram` and `ssd`, the `network`, and for rows on parameter servers
+this rank's connection to them (`remote`) and one of them (`server`). Occupancy over duration is the
+share of a resource that the work needs to run at its full speed; at most 1.
 """
 
 from functools import singledispatch

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from simulator.costs import CostModel, DenseSpeed, Roofline, Utilization
+from simulator.costs.curves import Curve
 from simulator.costs.rows import FromMemory, OnChip, RowSpeed
 from simulator.errors import InputError
 from simulator.hardware import Accelerator, Cluster, Fabric, Host, Slowdown, catalog
@@ -156,6 +157,23 @@ def _span(known: tuple[int, ...]) -> str:
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
+class CollectivesSpec(Spec):
+    """Measured collectives of the catalog (`recscale catalog list collective`) in place of links."""
+
+    all_to_all: str | None = None
+    all_reduce: str | None = None
+
+    def build(self) -> dict[str, Curve]:
+        """Return the curves by operation. Raises InputError on unknown names and other operations."""
+        from simulator.costs.curve_catalog import curve
+
+        found = {operation: curve(name) for operation, name in self if name is not None}
+        for operation, one in found.items():
+            if one.operation != operation:
+                raise InputError(f"collectives.{operation}: that curve was measured for {one.operation}")
+        return found
+
+
 class ClusterSpec(Spec):
     """Hosts of accelerators on a fabric.
 
@@ -174,6 +192,7 @@ class ClusterSpec(Spec):
     rows: RowsSpec = RowsFromMemorySpec(kind="from_memory")
     unexplained_host_time: Time | None = None
     fitted_at: FittedAtSpec | None = None
+    collectives: CollectivesSpec | None = None
     slow: Annotated[tuple[SlowSpec, ...], Field(max_length=1000)] = ()
 
     def build(self, folder: Path) -> Cluster:
@@ -191,7 +210,8 @@ class ClusterSpec(Spec):
 
     def costs(self, cluster: Cluster) -> CostModel:
         """Return how fast work goes on `cluster`."""
-        return CostModel(cluster, self.compute.build(), self.rows.build())
+        curves = self.collectives.build() if self.collectives else {}
+        return CostModel(cluster, self.compute.build(), self.rows.build(), curves)
 
     def _accelerator(self) -> Accelerator:
         named = self.accelerator

@@ -1,21 +1,12 @@
 """From a run to the report that scripts and people read."""
 
-from typing import Any
-
 import numpy as np
 
 from simulator.costs.occupancy import occupancy
-from simulator.quantities import (
-    AllReduceWork,
-    AllToAllWork,
-    HoldWork,
-    InTurn,
-    ReduceScatterWork,
-    Together,
-    Work,
-)
+from simulator.quantities import HoldWork
 from simulator.results.report import BUSY, EXPOSED_KINDS, RAW_KINDS, StepReport, percentiles
 from simulator.results.tables import first_start_ns
+from simulator.scenario.collective_rows import beyond_curves, collective_rows, leaves
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.simulate import Run
 
@@ -42,7 +33,7 @@ def make_report(run: Run) -> StepReport:
         busy_share=_busy_share(run, mean_ns / 1e9),
         staleness_steps=_staleness(run),
         peak_memory_bytes=run.memory.totals(),
-        collectives=_collectives(run),
+        collectives=collective_rows(run.timeline.graph, scenario.costs),
         lower_bound_ms=float(run.bottleneck.period_ns) / 1e6,
         bottleneck=_once(run.bottleneck.stages) if run.timeline.graph.period > 1 else run.bottleneck.stages,
         extrapolated=_extrapolated(run),
@@ -131,48 +122,14 @@ def _staleness(run: Run) -> dict[str, float | None]:
     }
 
 
-def _collectives(run: Run) -> list[dict[str, Any]]:
-    """Every collective stage once: bytes per rank, algorithm and bus bandwidth as nccl-tests defines them."""
-    costs, ranks = run.scenario.costs, run.scenario.cluster.ranks
-    found = []
-    for node in run.timeline.graph.nodes:
-        for part in _leaves(node.stage.work):
-            if part.rendezvous:
-                size, algorithm, factor = _collective(part, costs.network, ranks)
-                seconds = float(np.max(costs.seconds(part)))
-                rate = size / seconds / 1e9 if seconds else 0.0
-                found.append(_row(node.name, algorithm, size, rate, rate * factor))
-    return found
-
-
-def _row(name: str, algorithm: str, size: float, algbw: float, busbw: float) -> dict[str, Any]:
-    return {"name": name, "algorithm": algorithm, "bytes": size, "algbw_gbps": algbw, "busbw_gbps": busbw}
-
-
-def _collective(work: Work, network: Any, ranks: int) -> tuple[float, str, float]:
-    """Return (bytes, algorithm, bus bandwidth over algorithm bandwidth)."""
-    assert isinstance(work, AllReduceWork | AllToAllWork | ReduceScatterWork)
-    size, members = float(np.max(work.bytes)), ranks if work.group is None else work.group.size
-    if isinstance(work, AllReduceWork):
-        return size, network.all_reduce_algorithm, 2 * (members - 1) / members
-    if isinstance(work, ReduceScatterWork):
-        return size, network.all_reduce_algorithm, (members - 1) / members
-    return size, network.all_to_all_algorithm, (members - 1) / members
-
-
-def _leaves(work: Work) -> list[Work]:
-    if isinstance(work, InTurn | Together):
-        return [leaf for part in work.parts for leaf in _leaves(part)]
-    return [work]
-
-
 def _extrapolated(run: Run) -> list[str]:
     """Name what lies outside of what was measured: lookups beyond a key log, sizes beyond a fit."""
     scenario, workers = run.scenario, run.timeline.ranks
     asked = [(table, table.lookups(scenario.workload.batch) * workers) for table in scenario.workload.tables]
     beyond = [f"keys of table {table.name}" for table, count in asked if table.popularity.extrapolates(count)]
     known = scenario.spec.cluster.fitted_at
-    return beyond + (known.outside(scenario.workload.batch, workers) if known else [])
+    beyond += known.outside(scenario.workload.batch, workers) if known else []
+    return beyond + beyond_curves(run.timeline.graph, scenario.costs)
 
 
 def _cost(run: Run, step_s: float) -> dict[str, float] | None:
@@ -195,7 +152,7 @@ def notes(run: Run) -> list[str]:
     graph = run.timeline.graph
     held: dict[tuple[str, str], float] = {}
     for node in graph.nodes:
-        for part in _leaves(node.stage.work):
+        for part in leaves(node.stage.work):
             if isinstance(part, HoldWork):
                 key = node.stage.kind.replace("_", "-"), part.why
                 held[key] = held.get(key, 0.0) + float(np.max(part.seconds)) * 1e3 / graph.period

@@ -88,7 +88,7 @@ class Scenario:
     @cached_property
     def costs(self) -> CostModel:
         """How fast work goes on the cluster."""
-        return self.spec.cluster.costs(self.cluster)
+        return self.at("cluster", lambda: self.spec.cluster.costs(self.cluster))
 
     @cached_property
     def step(self) -> TrainStep:

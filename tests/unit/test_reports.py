@@ -2,6 +2,8 @@
 
 import pytest
 
+from simulator.costs.curve_catalog import curve
+from simulator.errors import InputError
 from simulator.results.report import StepReport
 from simulator.scenario import load, run_scenario
 from simulator.scenario.shipped_files import shipped_folder
@@ -51,3 +53,18 @@ def test_what_was_left_out_and_taken_to_be_perfect_is_said() -> None:
 def test_a_cycle_through_many_batches_names_each_stage_once() -> None:
     names = report("sharding/two_d_sparse.yaml", "sharding.replicas.every=4", "run.batches=80").bottleneck
     assert len(names) == len(set(names)) > 1
+
+
+def test_a_measured_collective_takes_what_was_measured_and_is_named_so() -> None:
+    name = "clustera_nccl2_29_2_all_to_all"
+    setting = f"cluster.collectives={{all_to_all: {name}}}"
+    found = report("fabrics/fat_tree.yaml", "cluster.hosts=2", setting)
+    row = next(row for row in found.collectives if row["name"] == "exchange.0")
+    seconds = curve(name).seconds(row["bytes"], 16, 2)
+    assert row["algorithm"] == "measured"
+    assert row["algbw_gbps"] == pytest.approx(row["bytes"] / seconds / 1e9)
+
+
+def test_a_curve_of_another_operation_is_refused() -> None:
+    with pytest.raises(InputError, match="was measured for all_reduce"):
+        report("quickstart.yaml", "cluster.collectives={all_to_all: aws_p5_nccl_all_reduce}")

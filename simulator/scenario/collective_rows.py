@@ -1,0 +1,102 @@
+"""The collectives of a run as the report lists them, with bandwidths as nccl-tests defines them."""
+
+from typing import Any
+
+import numpy as np
+
+from simulator.costs import CostModel
+from simulator.costs.curves import algorithm_bandwidth, bus_bandwidth
+from simulator.pipeline import MarkedGraph
+from simulator.quantities import (
+    AllGatherWork,
+    AllReduceWork,
+    AllToAllWork,
+    InTurn,
+    ReduceScatterWork,
+    Together,
+    Work,
+)
+
+# Sub-classes first: the first that fits names the operation.
+OPERATIONS = {
+    AllGatherWork: "all_gather",
+    ReduceScatterWork: "reduce_scatter",
+    AllReduceWork: "all_reduce",
+    AllToAllWork: "all_to_all",
+}
+GB_PER_S = 1e9
+
+
+def leaves(work: Work) -> list[Work]:
+    """Return the parts of `work` that are not made of parts."""
+    if isinstance(work, InTurn | Together):
+        return [leaf for part in work.parts for leaf in leaves(part)]
+    return [work]
+
+
+def collective_rows(graph: MarkedGraph, costs: CostModel) -> list[dict[str, Any]]:
+    """Return every collective once: name, algorithm, bytes per rank, bandwidths in GB/s."""
+    return [
+        _row(node.name, part, costs)
+        for node in graph.nodes
+        for part in leaves(node.stage.work)
+        if part.rendezvous
+    ]
+
+
+def beyond_curves(graph: MarkedGraph, costs: CostModel) -> list[str]:
+    """Name the collectives whose size or ranks lie outside of the measured curve that times them."""
+    ranks, measured = costs.cluster.ranks, [row for row in _collectives(graph) if _is_measured(row[1], costs)]
+    return [
+        f"{name} (measured {operation(part)})"
+        for name, part in measured
+        if costs.curves[operation(part)].extrapolates(_size(part), ranks)
+    ]
+
+
+def _collectives(graph: MarkedGraph) -> list[tuple[str, Work]]:
+    parts = [(node.name, part) for node in graph.nodes for part in leaves(node.stage.work)]
+    return [(name, part) for name, part in parts if part.rendezvous]
+
+
+def _is_measured(work: Work, costs: CostModel) -> bool:
+    return operation(work) in costs.curves and _group(work) is None
+
+
+def operation(work: Work) -> str:
+    """Return the name of a collective's operation."""
+    return next(name for kind, name in OPERATIONS.items() if isinstance(work, kind))
+
+
+def _size(work: Work) -> float:
+    assert isinstance(work, AllReduceWork | AllToAllWork | ReduceScatterWork)
+    return float(np.max(work.bytes))
+
+
+def _group(work: Work) -> Any:
+    assert isinstance(work, AllReduceWork | AllToAllWork | ReduceScatterWork)
+    return work.group
+
+
+def _row(name: str, work: Work, costs: CostModel) -> dict[str, Any]:
+    named, size, seconds = operation(work), _size(work), float(np.max(costs.seconds(work)))
+    group = _group(work)
+    ranks = costs.cluster.ranks if group is None else group.size
+    algorithm = (
+        costs.network.all_to_all_algorithm if named == "all_to_all" else costs.network.all_reduce_algorithm
+    )
+    if named in costs.curves and group is None:
+        algorithm = "measured"
+    rates = (
+        (algorithm_bandwidth(size, seconds), bus_bandwidth(named, size, seconds, ranks))
+        if seconds
+        else (0.0, 0.0)
+    )
+    return {
+        "name": name,
+        "operation": named,
+        "algorithm": algorithm,
+        "bytes": size,
+        "algbw_gbps": float(rates[0]) / GB_PER_S,
+        "busbw_gbps": float(rates[1]) / GB_PER_S,
+    }

@@ -51,16 +51,16 @@ def tabulate(
     amounts = [seconds(node.stage.work) for node in graph.nodes]
     if variation.none:
         columns, column_of = _alike(graph, amounts, ranks)
-        _refuse_oversized(len(graph.nodes), cycles, columns.shape[1])
+        refuse_oversized(len(graph.nodes), cycles, columns.shape[1])
         shape = (len(graph.nodes), cycles, columns.shape[1])
         return _within_clock(Durations(np.broadcast_to(columns[:, None, :], shape), column_of, columns))
-    _refuse_oversized(len(graph.nodes), cycles, ranks)
+    refuse_oversized(len(graph.nodes), cycles, ranks)
     nominal = _stacked(amounts, ranks)
     varied = _to_ns(graph, _vary(graph, nominal, cycles, variation))
     return _within_clock(Durations(varied, np.arange(ranks, dtype=np.int64), _to_ns(graph, nominal)))
 
 
-def _refuse_oversized(nodes: int, cycles: int, columns: int) -> None:
+def refuse_oversized(nodes: int, cycles: int, columns: int) -> None:
     """Raise InputError when the run would hold more completion times than fit in memory."""
     if nodes * cycles * columns > MOST_INSTANCES:
         raise InputError(

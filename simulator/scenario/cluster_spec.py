@@ -87,7 +87,9 @@ class UtilizationSpec(Spec):
     source: str
 
     def build(self) -> DenseSpeed:
-        """Return the utilization."""
+        """Return the utilization. Raises InputError for a share of nothing."""
+        if self.share <= 0:
+            raise InputError("compute.share must be above 0")
         return Utilization(self.share)
 
 
@@ -131,7 +133,7 @@ class SlowSpec(Spec):
 
     def build(self, per_host: int) -> Slowdown:
         """Return the slowdown of all ranks named, those of named hosts included."""
-        hosted = [host * per_host + place for host in self.hosts for place in range(per_host)]
+        hosted = [host * per_host + place for host in set(self.hosts) for place in range(per_host)]
         ranks = tuple(sorted({*hosted, *self.ranks}))
         return Slowdown(ranks, self.compute, self.memory, self.host, self.copy_links, self.network)
 
@@ -184,7 +186,7 @@ class ClusterSpec(Spec):
     """
 
     accelerator: str | AcceleratorSpec
-    per_host: Count
+    per_host: Annotated[Count, Field(le=4096)]
     hosts: Count
     host: str | HostSpec | None = None
     fabric: str | FabricSpec | None = None

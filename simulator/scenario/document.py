@@ -35,7 +35,7 @@ class Document:
         return Where(printable(self.file), None, dotted(path))
 
     def blamed(self, part: KeyPath, problem: str) -> Where:
-        """Return the place of what is wrong with `part`: a setting below it that `problem` speaks of, or `part`.
+        """Return the place of `problem` with `part`: that of a setting below it that it speaks of, or its own.
 
         A setting is spoken of by its value or by its key.
         """

@@ -168,6 +168,7 @@ def assumptions(scenario: Scenario) -> list[str]:
     spec, found = scenario.spec, []
     if spec.workload.input is None:
         found.append("no input pipeline is given: reading and preparing samples costs nothing")
+    found += spec.workload.disagreements()
     wires = spec.cluster.fabric
     if wires is not None and not isinstance(wires, str) and wires.is_perfect:
         found.append("no efficiency is given for the fabric: its links run at their nominal rate")

@@ -102,9 +102,18 @@ class Scenario:
         self.at("sharding", lambda: step.placed.shards)
         return step
 
+    def _check_parts(self) -> None:
+        """Raise InputError when a batch has fewer samples than its micro-batches."""
+        parts = getattr(self.policy, "micro_batches", 1)
+        if parts > self.workload.batch:
+            raise InputError(
+                f"{parts} micro-batches are more than the {self.workload.batch} samples of a batch"
+            )
+
     @cached_property
     def graph(self) -> MarkedGraph:
         """The pipeline in compiled form. Raises InfeasibleError when it deadlocks or runs away."""
+        self.at("policy", self._check_parts)
         return self.at("policy", lambda: compile_pipeline(self.policy.plan(self.step)))
 
     def with_overrides(self, settings: list[str]) -> "Scenario":

@@ -6,7 +6,7 @@ from functools import cached_property
 import numpy as np
 
 from simulator.engine.contention import Contention
-from simulator.engine.durations import Durations, tabulate
+from simulator.engine.durations import Durations, refuse_oversized, tabulate
 from simulator.engine.events import Progress, run_events
 from simulator.engine.recurrence import run_recurrence
 from simulator.errors import InputError, did_you_mean
@@ -125,6 +125,8 @@ def run_scenario(scenario: Scenario, engine: str = "events", progress: Progress 
 def tabulated(scenario: Scenario, cycles: int) -> Durations:
     """Return the durations of all stages. Raises InputError when one has no finite time."""
     settings, ranks = scenario.spec.run, scenario.cluster.ranks
+    if settings.fold == "off":
+        refuse_oversized(len(scenario.graph.nodes), cycles, ranks)
     return scenario.at(
         "cluster",
         lambda: tabulate(scenario.graph, scenario.costs.seconds, ranks, cycles, settings.variation()),

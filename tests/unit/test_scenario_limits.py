@@ -1,0 +1,49 @@
+"""What a scenario may not say: contradictions and sizes beyond bounds are refused in one line."""
+
+import pytest
+
+from simulator.errors import InputError
+from simulator.scenario import load, run_scenario
+from simulator.scenario.shipped_files import shipped_folder
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("policy={kind: frozen_window, micro_batches: 9000}", "9000 micro-batches are more than the 8192"),
+        ("workload.tables[0].name=cat_9", 'two tables are called "cat_9"'),
+        ("workload.tables[0].name=''", "a table needs a name"),
+        ("workload.tables[0].copies=10000", None),
+        ("workload.bucket=0 B", "a bucket must hold something"),
+        ("cluster.compute={kind: utilization, share: 0, source: x}", "share must be above 0"),
+        ("cluster.hosts=1000000", "workers are too many"),
+        ("cluster.per_host=100000", "at most 4096"),
+    ],
+)
+def test_a_contradiction_is_refused_with_its_reason(setting: str, words: str | None) -> None:
+    path = shipped_folder() / "quickstart.yaml"
+    if words is None:
+        assert len(load(path, [setting, "sharding.tier=dram"]).workload.tables) == 10_025
+        return
+    with pytest.raises(InputError, match=words) as refusal:
+        run_scenario(load(path, [setting]))
+    assert "\n" not in str(refusal.value)
+
+
+def test_more_tables_than_can_be_looked_after_are_refused() -> None:
+    many = [f"workload.tables[{i}].copies=10000" for i in range(3)]
+    with pytest.raises(InputError, match="more than 20,000 tables"):
+        _ = load(shipped_folder() / "quickstart.yaml", many).workload
+
+
+def test_every_rank_on_its_own_is_refused_where_memory_would_not_do() -> None:
+    huge = ["cluster.hosts=131072", "run.fold=off"]
+    with pytest.raises(InputError, match="the run is too large"):
+        run_scenario(load(shipped_folder() / "quickstart.yaml", huge))
+
+
+def test_where_model_and_tables_disagree_the_report_says_so() -> None:
+    settings = ["workload.model.embedding_features=27", "workload.tables[0].dimension=64"]
+    notes = run_scenario(load(shipped_folder() / "quickstart.yaml", settings), "vector").report.notes
+    assert any("27 embedding features, but there are 26 tables" in note for note in notes)
+    assert any("rows have 64, 128 values" in note for note in notes)

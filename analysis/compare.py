@@ -10,7 +10,9 @@ from simulator.scenario import Run, Scenario, run_scenario
 
 REFERENCE = "serialized"
 DEFAULT_MICRO_BATCHES = 8
-ASSUMED = f"micro_batches is assumed to be {DEFAULT_MICRO_BATCHES}: the scenario states none (--micro-batches N)"
+ASSUMED = (
+    f"micro_batches is assumed to be {DEFAULT_MICRO_BATCHES}: the scenario states none (--micro-batches N)"
+)
 _PARAMETERS = {
     "dual_buffer": ("buffers",),
     "frozen_window": ("micro_batches",),
@@ -23,9 +25,9 @@ class Row:
     """What one policy reaches on so many workers. Times in ms per step, on the slowest rank.
 
     `speedup` is over the serialized policy at the same workers, `scaling_efficiency` is throughput per
-    worker over that of the same policy on the fewest workers that can run. `plain_sum_of_raw_parts_ms` adds up this policy's compute,
-    input, lookup and all-to-all as if nothing overlapped. A policy that cannot run has None for all
-    numbers, and the reason among its notes.
+    worker over that of the same policy on the fewest workers that can run. `plain_sum_of_raw_parts_ms`
+    adds up this policy's compute, input, lookup and all-to-all as if nothing overlapped. A policy that
+    cannot run has None for all numbers, and the reason among its notes.
     """
 
     scenario: str

@@ -2,7 +2,7 @@
 
 import csv
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
@@ -11,7 +11,7 @@ from simulator.errors import InputError
 
 ROLES = {
     "input": "typed into a scenario",
-    "fit": "used to find a number of a scenario, or to choose one",
+    "fit": "used, itself or through rows derived from it, to find or choose a number of a scenario",
     "predict": "neither",
 }
 CONFIDENCE = {
@@ -29,7 +29,8 @@ class Published:
 
     `policy` is a policy's name, with its number of micro-batches in parentheses; it is empty, like
     `workers` (0), for an input, whose `quantity` is a path of the scenario and whose `value` is in SI
-    units or per cent. `derived_from` names the rows that the number was computed from.
+    units or per cent. `derived_from` names the rows that the number was computed from (of an input: or
+    chosen on). `shares` names the rows used for a fit that a prediction contains or repeats.
     """
 
     id: str
@@ -42,6 +43,7 @@ class Published:
     role: str
     confidence: str
     derived_from: tuple[str, ...]
+    shares: tuple[str, ...]
     source: str
     note: str
 
@@ -54,6 +56,11 @@ class Published:
     def policy_part(self) -> dict[str, Any]:
         """Return the policy as the part of a scenario that describes it."""
         return policy_part(self.policy)
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether it is a prediction that shares no number with a fit."""
+        return self.role == "predict" and not self.shares
 
     @property
     def is_bound(self) -> bool:
@@ -82,17 +89,24 @@ def by_id() -> dict[str, Published]:
     return {row.id: row for row in published()}
 
 
+def ancestors(names: Iterable[str], rows: Mapping[str, Published]) -> set[str]:
+    """Return the rows that rows called `names` were computed from or chosen on, directly or not."""
+    nearest = {origin for name in names for origin in rows[name].derived_from}
+    return nearest | ancestors(nearest, rows) if nearest else nearest
+
+
 def _row(record: dict[str, str]) -> Published:
     numbers: dict[str, Any] = {
         "workers": int(record["workers"] or 0),
         "value": float(record["value"]),
         "derived_from": tuple(record["derived_from"].split()),
+        "shares": tuple(record["shares"].split()),
     }
     return Published(**{**record, **numbers})
 
 
 def _check_ids(rows: Sequence[Published]) -> None:
     ids = [row.id for row in rows]
-    unknown = {origin for row in rows for origin in row.derived_from} - set(ids)
+    unknown = {origin for row in rows for origin in (*row.derived_from, *row.shares)} - set(ids)
     if len(set(ids)) < len(ids) or unknown:
         raise InputError(f"published.csv: ids must be unique and known: {sorted(unknown) or ids}")

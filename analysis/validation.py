@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from analysis.published import Published, policy_part, published
+from analysis.published import Published, by_id, policy_part, published
 from simulator.policies import catalog
 from simulator.scenario import Run, Scenario, load, run_scenario
 from simulator.scenario.shipped_files import shipped_folder
@@ -68,7 +68,7 @@ class Simulated:
         """Return the simulated step."""
         if (policy, workers) not in self.known:
             shaped = self.scenario.with_policy(policy_part(policy)).with_workers(workers)
-            self.known[policy, workers] = _parts(run_scenario(shaped, "vector"))
+            self.known[policy, workers] = _parts(run_scenario(shaped))
         return self.known[policy, workers]
 
 
@@ -96,9 +96,19 @@ class PlainSum:
     """No simulation: the raw parts of the whole batch, less what the policy's rule of thumb hides.
 
     A prefetching policy hides the lookup, N micro-batches hide all but 1/N of the all-to-all.
+    `kept`: the share of the all-to-all that groups of workers leave; `simulated` is without groups.
     """
 
     simulated: Simulated
+    kept: float = 1.0
+
+    @classmethod
+    def of(cls, simulated: Simulated) -> "PlainSum":
+        """Return the sum for a scenario; groups leave what was published of them at 1,536 workers."""
+        if simulated.scenario.step.placed.plan.replicas.count == 1:
+            return cls(simulated)
+        known, whole = by_id(), simulated.scenario.with_overrides(["sharding.replicas=1"])
+        return cls(Simulated(whole), known["T6b"].value / known["T2b"].value)
 
     @property
     def samples(self) -> int:
@@ -109,8 +119,8 @@ class PlainSum:
         """Return the summed step."""
         whole, part = self.simulated.parts("serialized", workers), policy_part(policy)
         lookup = 0.0 if part["kind"] in LOOKUP_HIDDEN else whole.raw_lookup
-        all_to_all = whole.raw_all_to_all / part.get("micro_batches", 1)
-        return Parts(whole.compute, lookup, all_to_all, whole.raw_lookup, whole.raw_all_to_all)
+        raw = whole.raw_all_to_all * self.kept
+        return Parts(whole.compute, lookup, raw / part.get("micro_batches", 1), whole.raw_lookup, raw)
 
 
 @dataclass(frozen=True)
@@ -154,17 +164,17 @@ def rows(folder: Path | None = None) -> list[dict[str, Any]]:
     `predicted` (for a fit row: what the fitted scenario gives; for an input row: what the scenario
     says) is None where nothing can be said; `error` and `plain_sum_error` are shares of the
     published value, None for bounds. `beats_sum`: the row is a prediction, and the plain sum misses it
-    by two points more. `extrapolated`: more workers than the network was fitted on.
+    by two points more. `shares`: the rows used for a fit that a prediction contains or repeats.
+    `extrapolated`: more workers than the network was fitted on.
     """
-    models: dict[str, Simulated] = {}
-    for row in published():
-        if row.scenario not in models:
-            models[row.scenario] = Simulated(load((folder or shipped_folder()) / row.scenario))
-    return [_record(row, models[row.scenario]) for row in published()]
+    listed, place = published(), folder or shipped_folder()
+    models = {file: Simulated(load(place / file)) for file in dict.fromkeys(row.scenario for row in listed)}
+    sums = {file: PlainSum.of(simulated) for file, simulated in models.items()}
+    return [_record(row, models[row.scenario], sums[row.scenario]) for row in listed]
 
 
-def _record(row: Published, simulated: Simulated) -> dict[str, Any]:
-    predicted, plain = _predicted(row, simulated), _value(row, PlainSum(simulated))
+def _record(row: Published, simulated: Simulated, summed: PlainSum) -> dict[str, Any]:
+    predicted, plain = _predicted(row, simulated), _value(row, summed)
     error, plain_error = _error(row, predicted), _error(row, plain)
     return {
         "id": row.id,
@@ -175,6 +185,7 @@ def _record(row: Published, simulated: Simulated) -> dict[str, Any]:
         "unit": row.unit,
         "role": row.role,
         "confidence": row.confidence,
+        "shares": list(row.shares),
         "published": row.value,
         "predicted": predicted,
         "error": error,

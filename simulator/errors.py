@@ -7,6 +7,8 @@ with `error.exit_code`. Errors are raised here and below, and printed only by th
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 
 MOST_LISTED = 24
 
@@ -35,7 +37,12 @@ class RecscaleError(Exception):
         self.problem = problem
         self.where = where or Where()
         place = str(self.where)
-        super().__init__(f"{place}: {problem}" if place else problem)
+        super().__init__(_on_one_line(f"{place}: {problem}" if place else problem))
+
+
+def _on_one_line(text: str) -> str:
+    """Escape control characters, and those that turn the direction of writing, wherever a name came from."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 class InputError(RecscaleError):
@@ -46,6 +53,23 @@ class InfeasibleError(RecscaleError):
     """The input is well formed and the answer is no: it cannot fit, it deadlocks (exit code 1)."""
 
     exit_code = 1
+
+
+def regular_file(path: Path) -> Path:
+    """Return `path` if it is a regular file, links followed; a pipe or a device may never end.
+
+    Raises InputError for anything else, and for what is not there.
+    """
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "the name is not valid"
+        raise InputError(f"cannot be read: {reason}", Where(str(path))) from None
+    if S_ISDIR(mode):
+        raise InputError("cannot be read: Is a directory", Where(str(path)))
+    if not S_ISREG(mode):
+        raise InputError("is not a regular file", Where(str(path)))
+    return path
 
 
 def did_you_mean(name: str, allowed: Iterable[str]) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from analysis.cli.options import Format
+from simulator.units import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -86,17 +87,20 @@ def console(stream: TextIO | None = None) -> "Console":
 
 
 class _Trimmed:
-    """A stream that leaves out the blanks at the ends of lines, which tables are filled up with."""
+    """A stream without the blanks that tables are filled up with; what names hide is shown escaped."""
 
     _CODE = r"\x1b\[[0-9;]*m"
     _END = re.compile(rf"(?: |{_CODE})+$", re.MULTILINE)
+    _KEPT = re.compile(rf"(\n|{_CODE})")
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
         """Write whole lines, as consoles do."""
-        self._stream.write(self._END.sub(lambda end: "".join(re.findall(self._CODE, end[0])), text))
+        trimmed = self._END.sub(lambda end: "".join(re.findall(self._CODE, end[0])), text)
+        parts = enumerate(self._KEPT.split(trimmed))  # every second one is what it was split at
+        self._stream.write("".join(part if place % 2 else printable(part) for place, part in parts))
         return len(text)
 
     def __getattr__(self, name: str) -> Any:
@@ -129,10 +133,10 @@ def pairs(entries: Iterable[tuple[str, str]]) -> "Table":
 
 
 def plain(text: str) -> Any:
-    """Return text that is shown as it is: square brackets in it are no markup."""
+    """Return text that is shown as it is: square brackets in it are no markup, control characters escaped."""
     from rich.text import Text
 
-    return Text(text)
+    return Text("\n".join(map(printable, text.split("\n"))))
 
 
 def percent(share: float | None, digits: int = 1) -> str:

@@ -17,6 +17,7 @@ WRONG_INPUT, DEFECT, INTERRUPTED, NO_READER = 2, 70, 130, 141
 
 def main(words: Sequence[str] | None = None) -> NoReturn:
     """Run the command line on `words` (default: those of the process) and leave with its exit code."""
+    _never_closed()
     code = run(sys.argv[1:] if words is None else words)
     if code == NO_READER:  # Python would flush into the closed pipe once more when it ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -91,9 +92,25 @@ def _file_trouble(error: OSError) -> str:
 
 
 def _say(problem: str, code: int) -> int:
+    from simulator.units import printable
+
     with contextlib.suppress(BrokenPipeError):
-        print(f"recscale: {problem}", file=sys.stderr, flush=True)
+        print(f"recscale: {printable(problem)}", file=sys.stderr, flush=True)
     return code
+
+
+def _never_closed() -> None:
+    """Give a process without standard output a pipe that nobody reads, and without errors a bin for them.
+
+    Descriptor 1 is taken as well: a result file that got it would receive what libraries print.
+    """
+    if sys.stdout is None:
+        reader, writer = os.pipe()
+        os.close(reader)
+        os.dup2(writer, 1)
+        sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+    if sys.stderr is None:
+        sys.stderr = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
 
 
 def _never_fail_on_letters() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import radians, sin
+from math import cos, radians, sin
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,11 +25,12 @@ PARTS = {
 NEEDED = ("scenario", "policy", "workers", "step_ms", "speedup", *PARTS)
 NOTE = "above each bar: ms per step, and speed-up over serialized at the same workers"
 ROUNDING = 1e-3  # of a step: how far parts that were printed may be from adding up
-LEFT, RIGHT, TOP, BOTTOM = 0.7, 0.08, 0.3, 0.55  # inches, around all lines of panels
+LEFT, RIGHT, TOP, BOTTOM = 0.7, 0.08, 0.3, 0.46  # inches, around all lines of panels
 PANEL, TITLE = 1.9, 0.26  # inches of height: bars, and the title above them
 BETWEEN, NARROWEST_PANEL = 0.14, 0.8  # inches of width
 WIDEST_BAR, NARROWEST_BAR = 60, 28  # hundredths of an inch, the gap beside it included
 ROOM = style.WIDTH - LEFT - RIGHT  # inches for a line of panels
+HAIR = 0.3 / (PANEL * style.POINTS)  # of a panel's height: what cannot be seen
 TILT = 40  # degrees: policy names
 
 
@@ -51,7 +52,7 @@ def draw_breakdown(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
         figure = Figure(figsize=(style.WIDTH, page.height))
         for place, line in enumerate(lines):
             _draw_line(figure, page, place, _highest(rows, line[0].scenario))
-        _frame(figure)
+        _frame(figure, [PARTS[key] for key in PARTS if _is_seen(rows, key)])
         style.save(figure, path)
 
 
@@ -81,7 +82,7 @@ class _Panel:
 
     @property
     def title(self) -> str:
-        return f"{self.workers} worker{'s' if self.workers != 1 else ''}"
+        return f"{self.workers:,} worker{'s' if self.workers != 1 else ''}"
 
     def width(self, bar: float) -> float:
         """Return the panel's inches when a bar and its gap take `bar`."""
@@ -154,7 +155,7 @@ def _fits(line: Sequence[_Panel], bar: float) -> bool:
 def _names_height(rows: Sequence[Mapping[str, Any]]) -> float:
     """Return the inches that the tilted policy names need."""
     longest = max(style.text_width(str(row["policy"]), style.NORMAL) for row in rows)
-    return 0.2 + (longest + style.NORMAL) * sin(radians(TILT)) / style.POINTS
+    return 0.1 + (longest * sin(radians(TILT)) + style.NORMAL * cos(radians(TILT))) / style.POINTS
 
 
 def _highest(rows: Sequence[Mapping[str, Any]], scenario: str) -> float:
@@ -183,6 +184,7 @@ def _frame_panel(axes: "Axes", panel: _Panel, first: bool) -> None:
     axes.set_xticks(range(len(names)), names, rotation=TILT, ha="right", rotation_mode="anchor")
     axes.tick_params(axis="x", length=0, pad=2)
     axes.tick_params(axis="y", length=2.5 if first else 0, width=0.6, labelleft=first)
+    style.separate_thousands(axes.yaxis)
     axes.grid(axis="y", color=style.PALE, linewidth=0.5)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
@@ -207,14 +209,19 @@ def _draw_bar(axes: "Axes", place: int, row: Mapping[str, Any], size: float) -> 
 _TEXT: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "bottom", "linespacing": 1.1}
 
 
-def _frame(figure: "Figure") -> None:
-    """Draw the title above, the legend and its note below."""
+def _is_seen(rows: Sequence[Mapping[str, Any]], key: str) -> bool:
+    """Whether any bar shows this part: it is thicker than a hair."""
+    return any((row[key] or 0.0) > HAIR * _highest(rows, str(row["scenario"])) for row in rows)
+
+
+def _frame(figure: "Figure", parts: Sequence[tuple[str, str]]) -> None:
+    """Draw the title above, the legend of the `parts` that occur and its note below."""
     from matplotlib.patches import Patch
 
     height = figure.get_figheight()
     figure.text(0.5, 1 - 0.16 / height, "What a step is spent on", size=style.LARGE, ha="center", va="center")
-    handles = [Patch(facecolor=color, label=name) for name, color in PARTS.values()]
+    handles = [Patch(facecolor=color, label=name) for name, color in parts]
     look: dict[str, Any] = {"frameon": False, "handlelength": 1.2, "columnspacing": 1.2, "borderpad": 0}
-    look |= {"bbox_to_anchor": (0.5, 0.34 / height), "ncols": len(handles), "handletextpad": 0.4}
+    look |= {"bbox_to_anchor": (0.5, 0.34 / height), "ncols": max(1, len(handles)), "handletextpad": 0.4}
     figure.legend(handles=handles, loc="center", **look)
     figure.text(0.5, 0.14 / height, NOTE, ha="center", va="center")

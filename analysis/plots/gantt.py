@@ -24,9 +24,10 @@ STREAM_NAMES = {
     "network": "row network",
     "all_reduce": "all-reduce network",
 }
-LEFT, RIGHT, TOP, BOTTOM, ROW = 1.12, 0.1, 0.44, 1.06, 0.32  # inches
+LEFT, RIGHT, TOP, BOTTOM, ROW = 1.12, 0.1, 0.44, 1.12, 0.32  # inches
 BAR_HEIGHT = 0.74  # of a row
 THINNEST = 1.4  # points
+MOST_UNNAMED = 3  # stages that are listed because their bars are too narrow for a name
 
 
 def draw_gantt(run: Run, path: Path, steps: int = 3) -> None:
@@ -44,7 +45,9 @@ def draw_gantt(run: Run, path: Path, steps: int = 3) -> None:
         figure = Figure(figsize=(style.WIDTH, height))
         size = (1 - (LEFT + RIGHT) / style.WIDTH, 1 - (TOP + BOTTOM) / height)
         axes = figure.add_axes((LEFT / style.WIDTH, BOTTOM / height, *size))
-        draw_legend(figure, schedule, _Chart(schedule, axes).draw())
+        chart = _Chart(schedule, axes)
+        chart.draw()
+        draw_legend(figure, schedule, chart.short_words(), chart.footnote())
         figure.text(0.5, 1 - 0.14 / height, title(run), ha="center", va="center", size=style.LARGE)
         style.save(figure, path)
 
@@ -52,7 +55,7 @@ def draw_gantt(run: Run, path: Path, steps: int = 3) -> None:
 def title(run: Run) -> str:
     """Return scenario, policy, workers and mean step time in one line."""
     step = style.milliseconds(run.report.step_ms["mean"])
-    workers = f"{run.timeline.ranks} workers"
+    workers = f"{run.timeline.ranks:,} workers"
     return "  ·  ".join((run.scenario.name, policy_name(run), workers, f"{step} ms per step"))
 
 
@@ -71,24 +74,46 @@ class _Chart:
     schedule: Schedule
     axes: "Axes"
     explained: set[str] = field(default_factory=set)
+    unnamed: set[str] = field(default_factory=set)
+    widened: list[Bar] = field(default_factory=list)
 
     @cached_property
     def _writer(self) -> Writer:
         points = (style.WIDTH - LEFT - RIGHT) * style.POINTS
         return Writer(self.axes, points / self.schedule.length, BAR_HEIGHT * ROW * style.POINTS)
 
+    @property
+    def _thin(self) -> float:
+        """The shortest time, ms, that is drawn as long as it is."""
+        return THINNEST / self._writer.points_per_ms
+
     @cached_property
     def _short(self) -> dict[str, str]:
         return abbreviations(node.name for node in self.schedule.run.timeline.graph.nodes)
 
-    def draw(self) -> list[str]:
-        """Draw everything; return the abbreviations to be explained, as `e = exchange`."""
+    def draw(self) -> None:
+        """Draw everything."""
         self._frame()
         self._waits()
         for row, stream in enumerate(self.schedule.streams):
             self._row(row, self.schedule.on(stream))
         self._updates()
+
+    def short_words(self) -> list[str]:
+        """Return the abbreviations to be explained, as `e = exchange`."""
         return sorted(self.explained)
+
+    def footnote(self) -> str:
+        """Say which bars are drawn wider than they are, and what has no name on the compute stream."""
+        told = []
+        if self.widened:
+            told.append(f"bars under {style.milliseconds(self._thin)} ms are drawn wider")
+        named = {pair.partition(" = ")[2] for pair in self.explained}
+        unnamed = sorted(self.unnamed - named)
+        if unnamed:
+            listed = ", ".join([*unnamed[:MOST_UNNAMED], *(["..."] if len(unnamed) > MOST_UNNAMED else [])])
+            told.append(f"too narrow for a name on the compute stream: {listed}")
+        return "; ".join(told)
 
     def _frame(self) -> None:
         streams = self.schedule.streams
@@ -97,6 +122,7 @@ class _Chart:
         self.axes.set_xlabel("time (ms)", labelpad=2)
         self.axes.set_yticks(range(len(streams)), names)
         self.axes.tick_params(axis="y", length=0)
+        style.separate_thousands(self.axes.xaxis)
         self.axes.tick_params(axis="x", length=2.5, width=0.6)
         self.axes.spines[["top", "right", "left"]].set_visible(False)
 
@@ -119,17 +145,20 @@ class _Chart:
         """Draw one stream from left to right; `taken` is how far it is full."""
         taken = 0.0
         nexts = [*(bar.arrives for bar in bars[1:]), self.schedule.length]
-        for bar, following in zip(bars, nexts, strict=True):
+        for bar, following in zip(bars, nexts, strict=False):  # a stream may have no bars
             seen = self._seen(bar)
             inside = self._inside(row, bar, self._bar(row, bar, seen))
+            if not inside and bar.stream == self.schedule.streams[-1]:
+                self.unnamed.add(bar.stage.partition(".")[0])
             beside = not inside and bar.stream != self.schedule.streams[-1]
             taken = self._beside(row, bar, seen, (taken, following)) if beside else seen[1]
 
     def _seen(self, bar: Bar) -> Span:
         """Return from where to where the bar is drawn: wide enough, and on its own side of an update."""
-        thin = THINNEST / self._writer.points_per_ms
+        thin = self._thin
         if bar.ends - bar.begins >= thin:
             return bar.begins, bar.ends
+        self.widened.append(bar)
         crossed = any(bar.ends <= time < bar.begins + thin for time in self.schedule.updates.values())
         return (bar.ends - thin, bar.ends) if crossed else (bar.begins, bar.begins + thin)
 

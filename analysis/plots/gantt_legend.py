@@ -10,14 +10,16 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.figure import Figure
 
-LINE, FIRST = 0.16, 0.61  # inches: between lines of the legend, and of the first from the bottom
+MOST_NAMED = 9  # batches: with more, `batch` stands before the first only
+LINE, FIRST = 0.15, 0.7  # inches: between lines of the legend, and of the first from the bottom
 
 
-def draw_legend(figure: "Figure", schedule: Schedule, short: Sequence[str]) -> None:
+def draw_legend(figure: "Figure", schedule: Schedule, short: Sequence[str], footnote: str) -> None:
     """Draw the lines of the legend at the bottom of the figure; `short` explains abbreviations."""
     lines = [_batches(schedule), _kinds(schedule), _signs(schedule)]
-    heights = [(FIRST - place * LINE) / figure.get_figheight() for place in range(len(lines) + 1)]
-    figure.text(0.5, heights[-1], ",  ".join(short), ha="center", va="center")
+    heights = [(FIRST - place * LINE) / figure.get_figheight() for place in range(len(lines) + 2)]
+    for text, height in zip((",  ".join(short), footnote), heights[-2:], strict=True):
+        figure.text(0.5, height, text, ha="center", va="center")
     for handles, height in zip(lines, heights, strict=False):
         figure.legend(
             handles=handles,
@@ -41,11 +43,17 @@ def _batches(schedule: Schedule) -> "list[Artist]":
     sharing: dict[str, list[str]] = {}
     for batch in shown:
         sharing.setdefault(style.batch_color(batch), []).append(str(batch))
-    many = ("batch " if place == 0 else "" for place in range(len(sharing)))
+    each = len(shown) <= MOST_NAMED
     return [
-        Patch(facecolor=color, edgecolor=style.INK, linewidth=0.25, label=first + ", ".join(batches))
-        for first, (color, batches) in zip(many, sharing.items(), strict=True)
+        Patch(facecolor=color, edgecolor=style.INK, linewidth=0.25, label=_named(batches, each or place == 0))
+        for place, (color, batches) in enumerate(sharing.items())
     ]
+
+
+def _named(batches: Sequence[str], with_noun: bool) -> str:
+    """Return `batch 20`, or `batches 19 and 26` for those of one colour."""
+    noun = ("batch " if len(batches) == 1 else "batches ") if with_noun else ""
+    return noun + " and ".join(filter(None, (", ".join(batches[:-1]), batches[-1])))
 
 
 def _kinds(schedule: Schedule) -> "list[Artist]":

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from simulator.errors import InputError
 
 if TYPE_CHECKING:
+    from matplotlib.axis import Axis
     from matplotlib.figure import Figure
 
 # Okabe and Ito, "Color Universal Design" (2008): apart from each other for all common colour blindness.
@@ -31,7 +32,7 @@ KIND_MARKS = {
 
 WIDTH = 7.2  # inches: the text width of a page, or a column of a report
 POINTS = 72.0  # per inch
-TINY, SMALL, NORMAL, LARGE = 5.0, 6.0, 7.0, 8.5  # points
+TINY, SMALL, NORMAL, LARGE = 4.5, 6.0, 7.0, 8.5  # points
 SUFFIXES = (".png", ".svg")
 
 _SETTINGS: dict[str, Any] = {
@@ -70,6 +71,13 @@ def save(figure: "Figure", path: Path) -> None:
     figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else {})
 
 
+def separate_thousands(axis: "Axis") -> None:
+    """Write the numbers of an axis as `1,000`, and `0.5` as it is."""
+    from matplotlib.ticker import FuncFormatter
+
+    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.10g}"))
+
+
 def text_width(text: str, size: float) -> float:
     """Return the width of `text` in points at font size `size`."""
     from matplotlib.textpath import TextPath
@@ -94,4 +102,4 @@ def _linear(value: float) -> float:
 
 def milliseconds(value: float) -> str:
     """Return `value` with as many decimals as matter."""
-    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"

@@ -13,7 +13,7 @@ from math import isfinite
 from pathlib import Path
 
 from simulator.costs.curves import BUS_FACTORS, LogLog, Measured, Scale
-from simulator.errors import InputError, Where, did_you_mean
+from simulator.errors import InputError, Where, did_you_mean, regular_file
 from simulator.units import printable, shown
 
 TABLE_COLUMNS = ("table_id", "group", "collective", "accel", "n_ranks", "n_nodes")
@@ -143,7 +143,7 @@ class _Line:
 
 def _lines(file: Path, needed: Iterable[str]) -> list[_Line]:
     try:
-        with file.open(encoding="utf-8-sig", newline="") as opened:
+        with regular_file(file).open(encoding="utf-8-sig", newline="") as opened:
             reader = DictReader(opened, restval="")
             missing = [column for column in needed if column not in (reader.fieldnames or ())]
             if missing:

@@ -93,7 +93,7 @@ class FitResult:
 
 def reported(quantity: Callable[[StepReport], float]) -> Callable[[Scenario], float]:
     """Return a `Target.measure` that runs the scenario and reads `quantity` off its report."""
-    return lambda scenario: quantity(run_scenario(scenario, "vector").report)
+    return lambda scenario: quantity(run_scenario(scenario).report)
 
 
 def fit(scenario: Scenario, parameters: Sequence[Parameter], targets: Sequence[Target]) -> FitResult:

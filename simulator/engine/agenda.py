@@ -17,6 +17,11 @@ class Agenda:
         self.events = 0
         self._due: dict[int, list[tuple[Action, Any]]] = {}
 
+    @property
+    def now(self) -> int:
+        """The time, ns."""
+        return int(self.env.now)
+
     def at(self, moment: int, act: Action, what: Any) -> None:
         """Call `act(what)` at `moment` ns, now or later; at the same moment, first come, first served."""
         due = self._due.get(moment)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from simulator.engine.precedence import Precedence
+from simulator.engine.sharing import SharedRank
 from simulator.pipeline import MarkedGraph
 from simulator.pipeline.compiled import Edge
 
@@ -108,8 +109,10 @@ class Cohort:
     `times[instance]` is when its latest known input ended and, as soon as that is known, when it ends
     itself. `duration_ns` has an entry for each instance, or for each node where all cycles are alike.
     `book(cohort, instance, ready)` is called when a timed instance has all its local inputs. What is
-    common to all columns is none of its business.
+    common to all columns is none of its business. Stages that share something run on `shared`.
     """
+
+    __slots__ = ("_book", "_feeds", "_waits", "duration_ns", "plan", "shared", "times")
 
     def __init__(
         self,
@@ -126,6 +129,7 @@ class Cohort:
         self._feeds = feeds
         self._book = book
         self._waits = plan.own_waits()
+        self.shared: SharedRank | None = None
 
     def duration(self, instance: int) -> int:
         """Return the nominal duration of `instance`, ns."""

@@ -10,7 +10,7 @@ collective gets its event.
 import gc
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 import simpy
@@ -88,20 +88,17 @@ class _Simulation:
         self.plan = Plan.of(graph, cycles, self.needs.shared, together=folded and columns > FEW)
         self.network = SharedNetwork(self.env, contention) if contention else None
         self.crowd = Crowd(self.plan, durations.ns, self._book, self._meet)
-        self.ranks: dict[Cohort, SharedRank] = {}
         self.missing = [len(self.crowd.cohorts)] * self.plan.instances  # still to come, by collective
         self.latest = [0] * self.plan.instances  # the last arrival known so far
         self.events = 0
         self.settled = 0
         self.progress: Progress | None = None
 
-    def _rank(self, cohort: Cohort) -> SharedRank:
-        return SharedRank(self.agenda, self.needs, lambda one: cohort.complete(one, self.env.now))
-
     def run(self) -> IntArray:
         """Run to the end; return completion times (nodes, cycles, columns)."""
         if any(self.needs.shared):
-            self.ranks = {cohort: self._rank(cohort) for cohort in self.crowd.cohorts}
+            for cohort in self.crowd.cohorts:
+                cohort.shared = SharedRank(self.agenda, self.needs, cohort.complete)
         self.crowd.begin()
         self.env.run()
         self.crowd.check_complete()
@@ -119,7 +116,8 @@ class _Simulation:
 
     def _begin(self, what: tuple[Cohort, int]) -> None:
         cohort, instance = what
-        self.ranks[cohort].begin(instance, instance % self.plan.nodes, cohort.duration(instance))
+        assert cohort.shared
+        cohort.shared.begin(instance, instance % self.plan.nodes, cohort.duration(instance))
 
     def _arrive(self, instance: int, at: int) -> None:
         """Note when a cohort arrives at a collective; when all are known, settle it at the last."""

@@ -110,20 +110,23 @@ ROUNDING_NS = 1e-6  # a stage that misses a whole nanosecond by less than this h
 
 
 class SharedRank:
-    """The stages that run on one rank now. `done(instance)` is called when one of them ends.
+    """The stages that run on one rank now. `done(instance, now)` is called when one of them ends.
 
     Inside, time is real: a stage that ends at 3.4 ns gives back what it held at 3.4 ns. Outside, it
     has ended at 4 ns. One wake-up is pending at a time; where an end moves away from it, it is left to
     pass in vain, which is cheaper than a second one.
     """
 
-    def __init__(self, agenda: Agenda, needs: Needs, done: Callable[[int], None]) -> None:
+    __slots__ = ("_agenda", "_done", "_needs", "_running", "_since", "_span_ns", "_telling", "_wake_at")
+
+    def __init__(self, agenda: Agenda, needs: Needs, done: Callable[[int, int], None]) -> None:
         """Start with an idle rank."""
         self._agenda = agenda
         self._needs = needs
         self._done = done
         self._running: list[_Running] = []
-        self._since = 0
+        self._since = 0  # the time up to which what is left of each is right
+        self._span_ns = 0.0  # from then to the next end
         self._wake_at = NEVER
         self._telling = False
 
@@ -133,56 +136,60 @@ class SharedRank:
         if self._telling:  # it follows at once on a stage that has just ended
             self._running.append(started)
         elif self._running:
-            over = self._run_to_now()
+            over = self._run_to(self._agenda.now)
             self._running.append(started)
             self._go_on(over)
         else:  # alone: most stages are, and need no more than this
             self._running.append(started)
-            self._since = int(self._agenda.env.now)
+            self._since, self._span_ns = self._agenda.now, duration_ns
             self._wake_by(self._since + duration_ns)
 
-    def _run_to_now(self) -> list[_Running]:
+    def _run_to(self, now: int) -> list[_Running]:
         """Let the running stages proceed to the present; return those that have ended."""
-        now = int(self._agenda.env.now)
-        passed: float = now - self._since
-        self._since = now
+        left, self._since = float(now - self._since), now
         over: list[_Running] = []
-        while self._running:
-            first = min([one.left_ns / one.speed for one in self._running])
-            if first > passed + ROUNDING_NS:
-                self._proceed(passed)
-                break
-            due = [one for one in self._running if one.left_ns / one.speed <= first + ROUNDING_NS]
-            self._proceed(first)
-            over += due
-            self._running = [one for one in self._running if one not in due]
-            self._set_speeds()
-            passed = max(0.0, passed - first)
+        while self._running and self._span_ns <= left + ROUNDING_NS:
+            left = max(0.0, left - self._span_ns)
+            over += self._first_to_end()
+        for one in self._running:
+            one.left_ns -= one.speed * left
+        self._span_ns -= left
         return over
 
-    def _proceed(self, span_ns: float) -> None:
+    def _first_to_end(self) -> list[_Running]:
+        """Let time pass to the next end; return what ends there."""
+        span = self._span_ns
+        over: list[_Running] = []
+        going: list[_Running] = []
         for one in self._running:
-            one.left_ns -= one.speed * span_ns
+            one.left_ns -= one.speed * span
+            (over if one.left_ns <= ROUNDING_NS * one.speed else going).append(one)
+        self._running = going
+        self._set_speeds()
+        return over
 
     def _set_speeds(self) -> None:
+        """Share anew among what runs now, and see when the next one ends."""
         running = self._running
         if len(running) == 1:  # a stage needs at most all of a resource
             running[0].speed = 1.0
+            self._span_ns = running[0].left_ns
         elif running:
             speeds = self._needs.speeds(tuple([one.node for one in running]))
             for one, speed in zip(running, speeds, strict=True):
                 one.speed = speed
+            self._span_ns = min([one.left_ns / one.speed for one in running])
 
     def _go_on(self, over: list[_Running]) -> None:
-        """Tell what has ended, and see to it that somebody wakes up at the next end."""
+        """Tell what has ended, share with what has begun, and see to it that somebody wakes up."""
+        now = self._since
         self._telling = True
         for one in over:
-            self._done(one.instance)
+            self._done(one.instance, now)
         self._telling = False
         if self._running:
             self._set_speeds()
-            first = min([one.left_ns / one.speed for one in self._running])
-            self._wake_by(self._since + ceil(first - ROUNDING_NS))
+            self._wake_by(now + ceil(self._span_ns - ROUNDING_NS))
 
     def _wake_by(self, moment: int) -> None:
         if moment < self._wake_at:
@@ -190,12 +197,6 @@ class SharedRank:
             self._agenda.at(moment, self._wake, moment)
 
     def _wake(self, moment: int) -> None:
-        if moment != self._wake_at:
-            return
-        self._wake_at = NEVER
-        running = self._running
-        if len(running) == 1 and self._since + running[0].left_ns == moment:  # alone to the end
-            self._since, self._running = moment, []
-            self._go_on(running)
-        else:
-            self._go_on(self._run_to_now())
+        if moment == self._wake_at:
+            self._wake_at = NEVER
+            self._go_on(self._run_to(moment))

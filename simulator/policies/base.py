@@ -13,6 +13,13 @@ from typing import ClassVar, Protocol
 from simulator.pipeline import Pipeline, Stage
 from simulator.sharding.step import TrainStep
 
+CONSISTENCY = ("synchronous", "stale", "asynchronous")
+
+
+def weaker(*promises: str) -> str:
+    """Return the weakest of several promises of consistency."""
+    return max(promises, key=CONSISTENCY.index)
+
 
 class Policy(Protocol):
     """Anything that turns a step's quantities into a pipeline, with its promise beside it."""

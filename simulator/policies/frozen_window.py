@@ -31,7 +31,7 @@ class FrozenWindow(IntraBatch):
         micro, count = step.micro_batch(self.micro_batches), self.micro_batches
         exchanges = [exchange_rows(micro, rows, f".{i}") for i in range(count)]
         forwards = [forward(micro, exchange, f".{i}") for i, exchange in enumerate(exchanges)]
-        backs = [backward(micro, ahead, f".{i}", reduce=i == count - 1) for i, ahead in enumerate(forwards)]
+        backs = [backward(micro, at, f".{i}", i == count - 1, adds=i > 0) for i, at in enumerate(forwards)]
         sends = [send_gradients(micro, back.computes[-1], f".{i}") for i, back in enumerate(backs)]
         done = update(step, sends, backs[-1].reduces, backs[-1].computes[-1])
         streams = {

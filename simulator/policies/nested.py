@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from simulator.pipeline import Pipeline
-from simulator.policies.base import InterBatch, IntraBatch
+from simulator.policies.base import InterBatch, IntraBatch, weaker
 from simulator.sharding.step import TrainStep
 
 
@@ -17,8 +17,7 @@ class Nested:
     @property
     def consistency(self) -> str:
         """The weaker of the two parts' promises."""
-        order = ("synchronous", "stale", "asynchronous")
-        return max(self.inter_batch.consistency, self.intra_batch.consistency, key=order.index)
+        return weaker(self.inter_batch.consistency, self.intra_batch.consistency)
 
     @property
     def staleness_steps(self) -> int:

@@ -27,15 +27,18 @@ def route_keys(step: TrainStep, inputs: Stage, ahead: int = 0) -> Stage:
 
 
 def retrieve_rows(step: TrainStep, route: Stage, ahead: int = 0) -> Stage:
-    """Owners read the rows asked for and put them into a device buffer (NestPipe stage 4)."""
-    return Stage(
-        "retrieve", "lookup", step.retrieve_rows, after=[route], ahead=ahead, reads=(HOST,), writes=(ROWS,)
-    )
+    """Owners read the rows asked for and put them into a device buffer (NestPipe stage 4).
+
+    Rows from parameter servers make it a `parameter_server` stage, others a `lookup`; where tables live in
+    both, it is one stage with the kind of the larger part of the bytes. So is `write_back`.
+    """
+    kind, work = step.lookup_kind, step.retrieve_rows
+    return Stage("retrieve", kind, work, after=[route], ahead=ahead, reads=(HOST,), writes=(ROWS,))
 
 
 def write_back(step: TrainStep, after: Sequence[Stage]) -> Stage:
     """Updated rows return from the device buffer to where tables live."""
-    return Stage("write_back", "lookup", step.write_back, after=after, reads=(ROWS,), writes=(HOST,))
+    return Stage("write_back", step.lookup_kind, step.write_back, after, reads=(ROWS,), writes=(HOST,))
 
 
 def exchange_rows(micro: MicroStep, rows: Stage, label: str = "") -> Stage:
@@ -61,12 +64,19 @@ class Backward:
     reduces: tuple[Stage, ...]
 
 
-def backward(micro: MicroStep, forward_pass: Stage, label: str = "", reduce: bool = True) -> Backward:
-    """Return the backward buckets after `forward_pass`; without `reduce`, one stage and no all-reduce."""
+def backward(
+    micro: MicroStep, forward_pass: Stage, label: str = "", reduce: bool = True, adds: bool = False
+) -> Backward:
+    """Return the backward buckets after `forward_pass`; without `reduce`, one stage and no all-reduce.
+
+    With `adds`, gradients are added to those of the micro-batches before.
+    """
+    works = micro.backward_buckets if reduce else (micro.backward,)
+    works = tuple(micro.adding(work, len(works)) for work in works) if adds else works
     if not reduce:
-        return Backward((Stage(f"backward{label}", "compute", micro.backward, after=[forward_pass]),), ())
+        return Backward((Stage(f"backward{label}", "compute", works[0], after=[forward_pass]),), ())
     computes: list[Stage] = []
-    for index, work in enumerate(micro.backward_buckets):
+    for index, work in enumerate(works):
         before = computes[-1] if computes else forward_pass
         computes.append(Stage(f"backward{label}.{index}", "compute", work, after=[before]))
     reduces = [
@@ -90,8 +100,12 @@ class Updates:
 
 
 def update(step: TrainStep, sends: Sequence[Stage], reduces: Sequence[Stage], last: Stage) -> Updates:
-    """Return the row update once all gradients are in, and the optimizer once all are reduced."""
-    rows = Stage("sparse_update", "compute", step.sparse_update, after=sends, reads=(ROWS,), writes=(ROWS,))
+    """Return the row update once all gradients are in, and the optimizer once all are reduced.
+
+    Each of `sends` brings the row gradients of one of as many equal micro-batches.
+    """
+    work = step.sparse_update(len(sends))
+    rows = Stage("sparse_update", "compute", work, after=sends, reads=(ROWS,), writes=(ROWS,))
     dense = Stage("optimizer", "compute", step.optimizer, after=[*reduces, last])
     if not step.synchronize_every:
         return Updates(rows, dense, (dense, rows))

@@ -4,24 +4,52 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from shutil import copyfileobj
+from tempfile import TemporaryDirectory
 from typing import Any
+
+from simulator.errors import InputError, Where
 
 LIBRARIES = ("recscale", "numpy", "scipy", "simpy", "pandas", "pyarrow", "pydantic", "networkx")
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Give a temporary path beside `path` to write to; the file takes its name when the block succeeds.
+    """Give a temporary path to write to; the file takes its name when the block succeeds.
 
-    Folders that are missing are made. Raises OSError when that, or the writing, is not possible.
+    Folders that are missing are made. A pipe, a device and a link stay what they are: the finished file is
+    written into them. Raises InputError for a directory, OSError, naming `path`, when the writing fails.
     """
+    if path.is_dir():
+        raise InputError("is a directory; the name of a file is needed", Where(str(path)))
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.stem}.{os.getpid()}.unfinished{path.suffix}")
+    if path.exists() and (path.is_symlink() or not path.is_file()):
+        with TemporaryDirectory() as folder, _named(path, Path(folder, f"finished{path.suffix}")) as finished:
+            yield finished
+            with finished.open("rb") as source, path.open("wb") as target:
+                copyfileobj(source, target)
+        return
+    unfinished = path.with_name(f".{path.stem[:40]}.{os.getpid()}.unfinished{path.suffix}")
     try:
-        yield unfinished
-        os.replace(unfinished, path)
+        with _named(path, unfinished):
+            yield unfinished
+            os.replace(unfinished, path)
     finally:
         unfinished.unlink(missing_ok=True)
+
+
+@contextmanager
+def _named(path: Path, temporary: Path) -> Iterator[Path]:
+    """Blame `path`, which people know, for what goes wrong with the temporary one."""
+    try:
+        yield temporary
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise OSError(error.errno, reason, str(path)) from error
+    except InputError as error:
+        if error.where.file != str(temporary):
+            raise
+        raise InputError(error.problem, Where(str(path))) from None
 
 
 def write_json(path: Path, data: Any) -> None:

@@ -1,8 +1,7 @@
 """Peak memory read off the timeline: which buffers of which batches are held at the same moment.
 
 A buffer is taken when the stage that fills it starts and freed when the last stage that needs it
-ends, in the same batch or later ones. Stages are known by the names of `policies.parts`; stages of
-other names hold nothing of their own.
+ends, in the same batch or later ones. Which stages those are is told by `roles`, not by their names.
 """
 
 from collections.abc import Iterator, Sequence
@@ -12,6 +11,7 @@ import numpy as np
 
 from simulator.pipeline import Pipeline, Stage
 from simulator.quantities import Amount, IntArray
+from simulator.results.roles import Part, Roles
 from simulator.results.timeline import Timeline
 from simulator.sharding import MicroStep, TrainStep
 
@@ -40,68 +40,68 @@ class Holding:
 
 
 def holdings(step: TrainStep, pipeline: Pipeline, micro_batches: int) -> tuple[Holding, ...]:
-    """Return everything that a batch holds for a while when it is computed in so many parts."""
-    named = {stage.name: stage for stage in pipeline.stages}
-    micro = step.micro_batch(micro_batches)
-    found = [*_inputs(step, named), *_rows(step, pipeline, named)]
-    for name, stage in named.items():
-        if name.startswith("forward"):
-            found += _part(micro, named, name.removeprefix("forward"), stage)
+    """Return everything that a batch holds for a while when it is computed in so many parts.
+
+    Raises InputError naming a stage of which it cannot be told what it holds.
+    """
+    roles, micro = Roles.of(pipeline), step.micro_batch(micro_batches)
+    found = [*_inputs(step, roles), *_rows(step, roles)]
+    for part in roles.parts:
+        found += [*_forward(micro, part), *_gradients(micro, part, roles)]
     return tuple(found)
 
 
-def _inputs(step: TrainStep, named: dict[str, Stage]) -> Iterator[Holding]:
+def _now(stages: Sequence[Stage]) -> Freed:
+    return tuple((stage, 0) for stage in stages)
+
+
+def _inputs(step: TrainStep, roles: Roles) -> Iterator[Holding]:
     """Samples wait on the host until they are copied, then on the device until the batch is trained."""
     size = step.workload.batch * step.workload.input_bytes_per_sample
-    read, copied = named.get("read"), named.get("inputs")
-    trained = _ends(named, "backward", "")
-    if read and copied:
-        yield Holding(INPUTS, "host", size, read, ((copied, 0),))
-    if copied and trained:
-        yield Holding(INPUTS, "hbm", size, copied, trained)
+    first, passes = (*roles.loads, *roles.copies)[:1], roles.passes
+    for stage in first:
+        yield Holding(INPUTS, "host", size, stage, _now(roles.copies or passes))
+    for stage in roles.copies[:1]:
+        yield Holding(INPUTS, "hbm", size, stage, _now(passes))
 
 
-def _rows(step: TrainStep, pipeline: Pipeline, named: dict[str, Stage]) -> Iterator[Holding]:
+def _rows(step: TrainStep, roles: Roles) -> Iterator[Holding]:
     """Owned rows wait in a buffer from their retrieval until nobody reads it any more."""
-    retrieve = named.get("retrieve")
-    if retrieve is None or all(home.in_place for home in step.traffic.by_tier):
-        return
-    buffers = [buffer for buffer in pipeline.buffers if buffer.taken_by is retrieve]
+    size = step.traffic.bytes_buffered
+    for store, stage in roles.fills if np.any(size) else ():
+        yield Holding(ROW_BUFFERS, "hbm", size, stage, _row_users(roles.pipeline, store, stage))
+
+
+def _row_users(pipeline: Pipeline, store: str, fill: Stage) -> Freed:
+    """Return what frees the policy's own buffer; without one, every stage that reads the rows."""
+    buffers = [buffer for buffer in pipeline.buffers if buffer.taken_by is fill]
     if buffers:
-        freed: Freed = tuple((stage, buffers[0].slots - lag) for stage, lag in buffers[0].releases())
-    else:
-        stores = {write.store for write in retrieve.writes}
-        freed = tuple(
-            (stage, read.of or 0)
-            for stage in pipeline.stages
-            for read in stage.reads
-            if read.store in stores and read.of is not None
-        )
-    yield Holding(ROW_BUFFERS, "hbm", step.traffic.bytes_owned, retrieve, freed)
+        return tuple((stage, buffers[0].slots - lag) for stage, lag in buffers[0].releases())
+    reads = [(stage, read) for stage in pipeline.stages for read in stage.reads if read.store == store]
+    return tuple((stage, read.of) for stage, read in reads if read.of is not None)
 
 
-def _part(micro: MicroStep, named: dict[str, Stage], label: str, forward: Stage) -> Iterator[Holding]:
-    """A micro-batch: rows out and in, activations, gradients out and in."""
-    traffic, dense = micro.traffic, micro.workload.model.quantities()
-    trained, updated = _ends(named, "backward", label), named.get("sparse_update")
-    if not trained:
-        return
+def _forward(micro: MicroStep, part: Part) -> Iterator[Holding]:
+    """What a micro-batch holds until its last pass is over; rows on their way until they have left."""
+    traffic, dense, trained = micro.traffic, micro.workload.model.quantities(), _now(part.passes)
     kept = traffic.samples * (dense.activation_bytes + dense.peak_layer_bytes)
-    yield Holding(ACTIVATIONS, "hbm", kept, forward, trained)
-    exchange, send = named.get(f"exchange{label}"), named.get(f"send{label}")
-    if exchange:
-        yield Holding(RECEIVED, "hbm", traffic.row_bytes_received, exchange, trained)
-        yield Holding(SENDING, "hbm", traffic.row_bytes_sent, exchange, ((exchange, 0),))
-    if send and updated:
-        first = trained[0][0]
-        yield Holding(GRADIENTS, "hbm", traffic.row_bytes_received, first, ((send, 0),))
-        yield Holding(GRADIENTS, "hbm", traffic.row_bytes_sent, send, ((updated, 0),))
+    yield Holding(ACTIVATIONS, "hbm", kept, part.passes[0], trained)
+    brought = part.exchanges or part.passes[:1]
+    for stage in brought:
+        yield Holding(RECEIVED, "hbm", traffic.row_bytes_received / len(brought), stage, trained)
+    for exchange in part.exchanges:
+        share = 1 / len(part.exchanges)
+        yield Holding(SENDING, "hbm", share * traffic.row_bytes_sent, exchange, _now([exchange]))
 
 
-def _ends(named: dict[str, Stage], start: str, label: str) -> Freed:
-    """Return the stages of a pass over a micro-batch, in order."""
-    exact, longer = f"{start}{label}", f"{start}{label}."
-    return tuple((stage, 0) for name, stage in named.items() if name == exact or name.startswith(longer))
+def _gradients(micro: MicroStep, part: Part, roles: Roles) -> Iterator[Holding]:
+    """Row gradients from the second pass on, at their sources until sent, at their owners until used."""
+    first, traffic = part.passes[:2][-1], micro.traffic
+    for send in part.sends:
+        share = 1 / len(part.sends)
+        yield Holding(GRADIENTS, "hbm", share * traffic.row_bytes_received, first, _now([send]))
+        used = _now(roles.followers(send))
+        yield Holding(GRADIENTS, "hbm", share * traffic.row_bytes_sent, send, used)
 
 
 @dataclass(frozen=True)

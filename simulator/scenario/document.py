@@ -35,7 +35,7 @@ class Document:
         return Where(printable(self.file), None, dotted(path))
 
     def blamed(self, part: KeyPath, problem: str) -> Where:
-        """Return the place of `problem` with `part`: that of a setting below it that it speaks of, or its own.
+        """Return the place of `problem` with `part`: that of a setting that it speaks of, or of the part.
 
         A setting is spoken of by its value or by its key.
         """

@@ -3,6 +3,7 @@
 import numpy as np
 
 from simulator.costs.occupancy import occupancy
+from simulator.policies.base import weaker
 from simulator.quantities import HoldWork
 from simulator.results.report import BUSY, EXPOSED_KINDS, RAW_KINDS, StepReport, percentiles
 from simulator.results.tables import first_start_ns
@@ -22,7 +23,7 @@ def make_report(run: Run) -> StepReport:
         ranks=scenario.cluster.ranks,
         batches=run.timeline.batches,
         fidelity=_fidelity(run),
-        consistency=scenario.policy.consistency,
+        consistency=weaker(scenario.policy.consistency, scenario.step.consistency),
         step_ms=percentiles(run.step_ns),
         latency_ms=_latency_ms(run),
         throughput_samples_per_s=scenario.cluster.ranks * scenario.workload.batch / (mean_ns / 1e9),
@@ -93,13 +94,14 @@ def _window(run: Run) -> slice:
     return slice(first, max(run.last // period, first + 1))
 
 
+SAME_LINK = {"remote": "network"}  # parameter servers are reached through the same network card
 # Several resources behind one word of the report: the busiest of them counts.
 BEHIND = {
     "compute": ("tensor",),
     "sparse": (),
     "memory": ("hbm",),
     "network": ("network",),
-    "host": ("cores", "dram"),
+    "host": ("cores", "dram", "ssd", "server"),
     "copy": ("host_to_device", "device_to_host"),
 }
 
@@ -108,7 +110,8 @@ def _busy_share(run: Run, step_s: float) -> dict[str, float]:
     """Share of the step in which a rank's resources work, from the amounts and their costs."""
     total: dict[str, float] = {}
     for node in run.timeline.graph.nodes:
-        for resource, seconds in occupancy(node.stage.work, run.scenario.costs).items():
+        for name, seconds in occupancy(node.stage.work, run.scenario.costs).items():
+            resource = SAME_LINK.get(name, name)
             total[resource] = total.get(resource, 0.0) + seconds / run.timeline.graph.period
     return {word: max((total.get(one, 0.0) for one in BEHIND[word]), default=0.0) / step_s for word in BUSY}
 
@@ -116,7 +119,7 @@ def _busy_share(run: Run, step_s: float) -> dict[str, float]:
 def _staleness(run: Run) -> dict[str, float | None]:
     seen = run.staleness
     return {
-        "declared": run.scenario.policy.staleness_steps,
+        "declared": run.scenario.policy.staleness_steps + run.scenario.step.staleness_steps,
         "observed_max": seen.observed_max if seen else None,
         "observed_mean": seen.observed_mean if seen else None,
     }

@@ -66,8 +66,8 @@ class Exchange(ABC):
         """Return what a source does between what travels and what the dense model reads, either way."""
 
     @abstractmethod
-    def add_up(self, traffic: "Traffic") -> Work:
-        """Return what owners do to gradients before they update each row once."""
+    def add_up(self, traffic: "Traffic", times: int = 1) -> Work:
+        """Return what owners do to the gradients of `times` such batches before they update each row once."""
 
     @abstractmethod
     def local_rows(self, table: EmbeddingTable, samples: float) -> float:
@@ -122,9 +122,9 @@ class RowExchange(Exchange):
             rows[table.row_bytes] = rows.get(table.row_bytes, 0.0) + moved
         return access(rows, "hbm")
 
-    def add_up(self, traffic: "Traffic") -> Work:
+    def add_up(self, traffic: "Traffic", times: int = 1) -> Work:
         """Read the gradients in the order that the sort for reading has left."""
-        return access(traffic.by_width(lambda flow: flow.requests), "hbm")
+        return access(traffic.by_width(lambda flow: times * flow.requests), "hbm")
 
     def local_rows(self, table: EmbeddingTable, samples: float) -> float:
         """Distinct rows are read once and written once per lookup, as after an exchange."""
@@ -136,9 +136,9 @@ def _all_to_all(traffic: "Traffic", sent: Amount, received: Amount) -> tuple[Wor
     return (AllToAllWork(sent, received, traffic.world.exchange_group),) if traffic.flows else ()
 
 
-def sort_requests(traffic: "Traffic") -> Work:
-    """Return the sort that removes duplicates among the keys that an owner received."""
-    return DenseWork(0.0, memory_bytes=traffic.requests * SORT_BYTES_PER_KEY)
+def sort_requests(traffic: "Traffic", times: int = 1) -> Work:
+    """Return the sort that removes duplicates among the keys of `times` batches that an owner received."""
+    return DenseWork(0.0, memory_bytes=times * traffic.requests * SORT_BYTES_PER_KEY)
 
 
 def read_once(traffic: "Traffic") -> tuple[Work, ...]:

@@ -1,11 +1,24 @@
 """Rows by their width, and the work of accessing them."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from simulator.quantities import Amount, InTurn, RowWork, Together, Work
 
 Rows = Mapping[float, Amount]
 """Rows of one rank by their width in bytes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """Rows that one rank needs from a tier: all of them, and those that do not lie in its device memory.
+
+    `ranks` is how many ranks need as much at the same time, in the whole job.
+    """
+
+    rows: Rows
+    missed: Rows
+    ranks: int = 1
 
 
 def access(rows: Rows, memory: str, passes: float = 1.0) -> Work:

@@ -44,6 +44,20 @@ class Replicas:
         if self.count < 1 or self.every < 1:
             raise InputError("replicas needs a count and an interval of at least 1")
 
+    @property
+    def consistency(self) -> str:
+        """`stale` with several copies, else `synchronous`.
+
+        Even copies averaged after every step do not give the synchronous result: weights are averaged
+        after each copy's own (nonlinear) optimizer step, not gradients before a common one.
+        """
+        return "synchronous" if self.count == 1 else "stale"
+
+    @property
+    def staleness_steps(self) -> int:
+        """How many updates of the other copies a copy may lack: none just after an averaging."""
+        return 0 if self.count == 1 else self.every - 1
+
 
 @dataclass(frozen=True)
 class ShardingPlan:

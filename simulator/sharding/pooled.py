@@ -86,10 +86,10 @@ class PooledExchange(Exchange):
             rows[width] = rows.get(width, 0.0) + flow.received / width
         return access(rows, "hbm", passes=2)
 
-    def add_up(self, traffic: "Traffic") -> Work:
+    def add_up(self, traffic: "Traffic", times: int = 1) -> Work:
         """Sort keys where that was not done for reading; read one gradient per lookup."""
-        gradients = access(traffic.by_width(lambda flow: flow.requests), "hbm")
-        return gradients if self.collect(traffic) else InTurn((sort_requests(traffic), gradients))
+        gradients = access(traffic.by_width(lambda flow: times * flow.requests), "hbm")
+        return gradients if self.collect(traffic) else InTurn((sort_requests(traffic, times), gradients))
 
     def local_rows(self, table: EmbeddingTable, samples: float) -> float:
         """One read per lookup, one sum per sample."""

@@ -22,7 +22,7 @@ from simulator.sharding.moves import access, streamed
 from simulator.sharding.plan import PlacedPlan, ShardingPlan, as_plan
 from simulator.sharding.synchronize import average_copies
 from simulator.sharding.traffic import Traffic
-from simulator.workload.job import Workload
+from simulator.workload.job import STATE_BYTES, Workload
 from simulator.workload.tables import KEY_BYTES
 
 WHY_UNEXPLAINED = "host time that no resource explains ({per_worker:.4g} ms per worker of the job; fitted)"
@@ -87,6 +87,14 @@ class MicroStep:
         dense = self._dense
         kernels = 2 * dense.kernels / parts
         return self._compute(dense.backward_flops / parts, dense.backward_memory_bytes / parts, kernels)
+
+    def adding(self, passes: Work, parts: int = 1) -> Work:
+        """Return `passes` that add one of `parts` parts of dense gradients to those of micro-batches before.
+
+        Sums are read and written once, within the kernels that make the gradients (our count).
+        """
+        moved = 2 * STATE_BYTES * self._dense.parameters / parts
+        return InTurn((passes, DenseWork(0.0, memory_bytes=moved)))
 
     @property
     def gradient_bytes(self) -> float:
@@ -179,15 +187,33 @@ class TrainStep:
 
     @property
     def refresh_rows(self) -> Work:
-        """Rows shared with the previous batch are copied between device buffers."""
-        return CopyWork(self.traffic.bytes_shared, "device")
+        """Rows shared with the previous batch are copied between device buffers, those that lie in some."""
+        return CopyWork(self.traffic.bytes_refreshed, "device")
 
-    @property
-    def sparse_update(self) -> Work:
-        """Owners add up the gradients they received and update each distinct row once."""
+    def sparse_update(self, parts: int = 1) -> Work:
+        """Owners add up the gradients that `parts` micro-batches sent and update each distinct row once."""
         rows = self.traffic.by_width(lambda flow: flow.owned)
         update = access(rows, "hbm", self.workload.optimizer.row_passes)
-        return InTurn((self.placed.plan.exchange.add_up(self.traffic), update))
+        part = self._traffic(self.workload.batch / parts)
+        return InTurn((self.placed.plan.exchange.add_up(part, parts), update))
+
+    @property
+    def lookup_kind(self) -> str:
+        """The kind of the stages that retrieve rows and write them back, `lookup` or `parameter_server`.
+
+        With several tiers it is that of the larger part of the bytes.
+        """
+        return self.traffic.lookup_kind
+
+    @property
+    def consistency(self) -> str:
+        """What the plan keeps of synchronous training: `synchronous`, or `stale` with several copies."""
+        return self.placed.plan.replicas.consistency
+
+    @property
+    def staleness_steps(self) -> int:
+        """How many updates behind the plan lets a copy of a row be."""
+        return self.placed.plan.replicas.staleness_steps
 
     @property
     def write_back(self) -> Work:

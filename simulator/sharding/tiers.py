@@ -8,18 +8,9 @@ import numpy as np
 
 from simulator.errors import InputError, did_you_mean
 from simulator.quantities import CopyWork, Work
-from simulator.sharding.moves import Rows, access, width_total
+from simulator.sharding.moves import Moved, access, width_total
 from simulator.workload.keys.popularity import Independent
 from simulator.workload.tables import KEY_BYTES, EmbeddingTable
-
-
-@dataclass(frozen=True, eq=False)
-class Moved:
-    """Rows that one rank needs from a tier: all of them, and those that its cache does not hold."""
-
-    rows: Rows
-    missed: Rows
-    ranks_per_server: float = 1.0
 
 
 class Tier(ABC):
@@ -48,8 +39,13 @@ class Tier(ABC):
         """Whether rows can be used where they live."""
         return False
 
+    @property
+    def stage_kind(self) -> str:
+        """The kind of a stage that moves rows from here or back."""
+        return "lookup"
+
     def missed(self, table: EmbeddingTable, lookups: float, distinct: float) -> float:
-        """Return how many of the `distinct` rows among `lookups` lookups a cache does not hold."""
+        """Return how many of the `distinct` rows among `lookups` lookups must come to the device."""
         return distinct
 
 
@@ -58,8 +54,8 @@ class Hbm(Tier):
     """Device memory of the owner."""
 
     def read(self, moved: Moved) -> tuple[Work, ...]:
-        """Return the reads."""
-        return (access(moved.rows, "hbm"),)
+        """Return nothing: the exchange reads rows where they live."""
+        return ()
 
     def write(self, moved: Moved) -> tuple[Work, ...]:
         """Return nothing: rows are updated in place."""
@@ -79,6 +75,10 @@ class Hbm(Tier):
     def in_place(self) -> bool:
         """Yes."""
         return True
+
+    def missed(self, table: EmbeddingTable, lookups: float, distinct: float) -> float:
+        """Return 0: all are there."""
+        return 0.0
 
 
 @dataclass(frozen=True)
@@ -152,10 +152,14 @@ class Remote(_OverHostLink):
     def _access(self, moved: Moved) -> tuple[Work, ...]:
         with_keys = {width + KEY_BYTES: rows for width, rows in moved.rows.items()}
         served = {
-            width: float(np.mean(rows)) * moved.ranks_per_server / self.servers
-            for width, rows in moved.rows.items()
+            width: float(np.mean(rows)) * moved.ranks / self.servers for width, rows in moved.rows.items()
         }
         return (access(with_keys, "remote"), access(served, "server"))
+
+    @property
+    def stage_kind(self) -> str:
+        """Parameter servers have a kind of their own."""
+        return "parameter_server"
 
     @property
     def homes(self) -> Mapping[str, float]:
@@ -190,16 +194,20 @@ class HbmCache(Tier):
             raise InputError("a cache in device memory stands before a slower memory: dram, ssd or remote")
 
     def read(self, moved: Moved) -> tuple[Work, ...]:
-        """Return the hits in device memory beside the misses below."""
-        hits = {width: rows - moved.missed[width] for width, rows in moved.rows.items()}
-        return (access(hits, "hbm"), *self.below.read(self._misses(moved)))
+        """Return the way of the misses; the exchange reads hits where they are cached."""
+        return self.below.read(self._misses(moved))
 
     def write(self, moved: Moved) -> tuple[Work, ...]:
         """Return the way back of the misses; rows in the cache are updated in place."""
         return self.below.write(self._misses(moved))
 
     def _misses(self, moved: Moved) -> Moved:
-        return Moved(moved.missed, moved.missed, moved.ranks_per_server)
+        return Moved(moved.missed, moved.missed, moved.ranks)
+
+    @property
+    def stage_kind(self) -> str:
+        """That of the memory below."""
+        return self.below.stage_kind
 
     @property
     def homes(self) -> Mapping[str, float]:

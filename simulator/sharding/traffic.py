@@ -1,6 +1,6 @@
 """What a (micro-)batch asks of the owners of rows: distinct keys, rows and bytes, per rank."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -8,14 +8,15 @@ import numpy as np
 
 from simulator.quantities import Amount
 from simulator.sharding.kinds import Piece
+from simulator.sharding.moves import Moved, width_total
 from simulator.sharding.places import Shard
 from simulator.sharding.plan import PlacedPlan
 from simulator.sharding.reuse import Accesses, HotRows
-from simulator.sharding.tiers import Moved, Tier
+from simulator.sharding.tiers import Tier
 from simulator.sharding.world import Ledger, World
 from simulator.workload.draws import uniforms
 from simulator.workload.keys.popularity import OwnerLoad
-from simulator.workload.tables import KEY_BYTES, EmbeddingTable
+from simulator.workload.tables import KEY_BYTES
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,8 +24,8 @@ class Flow:
     """What one shard has to do with a batch. Owner amounts are per owner: alike, or one for each.
 
     A source asks for `asked` keys and receives `received` bytes; an owner receives `requests` keys,
-    sends `sent` bytes, and reads `owned` rows for all sources together, of which `missed` are in no
-    cache and `shared` were used by the previous batch too.
+    sends `sent` bytes, and reads `owned` rows for all sources together, of which `missed` do not lie in
+    device memory and `shared` were used by the previous batch too.
     """
 
     shard: Shard
@@ -139,6 +140,15 @@ class Traffic:
         rows = self.by_width(lambda flow: flow.owned, flows)
         return Moved(rows, self.by_width(lambda flow: flow.missed, flows), self.world.ranks)
 
+    @cached_property
+    def lookup_kind(self) -> str:
+        """The kind of stages that move rows: that of the tiers most of the bytes come from."""
+        brought = {"lookup": 0.0}
+        for home, moved in self.by_tier.items():
+            size = float(np.mean(width_total(moved.missed)))
+            brought[home.stage_kind] = brought.get(home.stage_kind, 0.0) + size
+        return max(brought, key=lambda kind: brought[kind])
+
     def reuse(self, width: float, once: bool) -> HotRows | None:
         """Return how skewed an owner's accesses to rows of `width` bytes are (see `Accesses`)."""
         flows = [flow for flow in self.flows if flow.piece.row_bytes == width]
@@ -155,9 +165,6 @@ class Traffic:
         )
         return HotRows.of(found, float(np.mean(self.by_width(lambda flow: flow.owned)[width])))
 
-    def _exchanged(self) -> Iterator[EmbeddingTable]:
-        return iter(self.placed.exchanged)
-
     @cached_property
     def lookups(self) -> float:
         """Keys asked for, duplicates included."""
@@ -166,7 +173,7 @@ class Traffic:
     @cached_property
     def routed(self) -> float:
         """Keys asked for in tables whose rows have an owner, duplicates included."""
-        return sum(table.lookups(self.samples) for table in self._exchanged())
+        return sum(table.lookups(self.samples) for table in self.placed.exchanged)
 
     @cached_property
     def expanded_bytes(self) -> float:
@@ -207,6 +214,16 @@ class Traffic:
     def bytes_owned(self) -> Amount:
         """Bytes of those rows."""
         return self.total(lambda flow: flow.owned * flow.piece.row_bytes)
+
+    @cached_property
+    def bytes_buffered(self) -> Amount:
+        """Bytes of those that come to a device buffer: rows in device memory are used in place."""
+        return self.total(lambda flow: flow.missed * flow.piece.row_bytes)
+
+    @cached_property
+    def bytes_refreshed(self) -> Amount:
+        """Bytes of buffered rows that the previous batch used; of a cache's misses at most all."""
+        return self.total(lambda flow: np.minimum(flow.shared, flow.missed) * flow.piece.row_bytes)
 
     @cached_property
     def bytes_shared(self) -> Amount:

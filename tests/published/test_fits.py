@@ -1,23 +1,27 @@
 """The fits behind the shipped scenarios, made again."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from analysis.assumptions import Assumptions
 from analysis.fits import Fit, gpu_system, npu_keys, npu_system, raw_ms, speedup
-from simulator.scenario import load, run_scenario
+from analysis.published import by_id
+from simulator.scenario import Scenario, load, run_scenario
 from simulator.units import parse_quantity
 
 
 @pytest.mark.parametrize("make", [npu_keys, npu_system, gpu_system], ids=lambda make: make.__name__)
-def test_the_shipped_values_are_those_of_the_fit(make: type[Fit], checkout: Path) -> None:
+def test_the_shipped_values_are_those_of_the_fit(make: Callable[[], Fit], checkout: Path) -> None:
     one = make()
     found = one.run(checkout / "scenarios")
     assert found.at_bound == ()
     assert max(abs(error) for error in found.residuals.values()) < 1e-6
     data = load(checkout / "scenarios" / one.file).document.data
     for parameter in one.parameters:
-        shipped = data
+        shipped: Any = data
         for name in parameter.path.split("."):
             shipped = shipped[name]
         if parameter.unit:
@@ -36,5 +40,64 @@ def test_the_unexplained_time_of_one_system_does_not_carry_over_to_the_other(che
 @pytest.mark.parametrize("kind", ["all_to_all", "lookup", "input"])
 def test_what_the_fits_call_raw_is_what_the_report_calls_raw(kind: str, checkout: Path) -> None:
     scenario = load(checkout / "scenarios/nestpipe/npu.yaml")
-    reported = run_scenario(scenario, "vector").report.raw_ms[kind]
+    reported = run_scenario(scenario).report.raw_ms[kind]
     assert raw_ms(kind)(scenario) == pytest.approx(reported, rel=1e-6)
+
+
+def without_sources(part: Any) -> Any:
+    """Return a document without its free text."""
+    if not isinstance(part, dict):
+        return part
+    return {name: without_sources(one) for name, one in part.items() if name != "source"}
+
+
+def test_the_scenario_with_groups_holds_every_number_of_the_one_that_was_fitted(checkout: Path) -> None:
+    npu, grouped = (
+        without_sources(load(checkout / f"scenarios/{file}.yaml").document.data)
+        for file in ("nestpipe/npu", "sharding/two_d_sparse")
+    )
+    differ = {name for name in npu.keys() | grouped.keys() if npu.get(name) != grouped.get(name)}
+    assert differ == {"name", "sharding", "policy"}
+    assert {**npu["sharding"], "replicas": grouped["sharding"]["replicas"]} == grouped["sharding"]
+
+
+def test_the_gpu_scenario_takes_over_the_fitted_keys_and_the_shape(checkout: Path) -> None:
+    npu, gpu = (load(checkout / f"scenarios/nestpipe/{name}.yaml").document.data for name in ("npu", "gpu"))
+    assert gpu["workload"]["keys"] == npu["workload"]["keys"]
+    for name in ("layers", "dimension", "sequence"):
+        assert gpu["workload"]["model"][name] == npu["workload"]["model"][name]
+
+
+@pytest.fixture(scope="module")
+def assumptions(checkout: Path) -> Assumptions:
+    return Assumptions.of(checkout / "scenarios")
+
+
+def exposed(scenario: Scenario) -> float:
+    return run_scenario(scenario).report.exposed_ms["all_to_all"]
+
+
+def test_no_other_number_of_groups_brings_the_all_to_all_nearer(assumptions: Assumptions) -> None:
+    published = by_id()["T6b"].value
+    misses = {
+        count: abs(
+            exposed(assumptions.grouped.with_overrides([f"sharding.replicas.count={count}"])) - published
+        )
+        for count in (1, 2, 3, 4, 6, 8, 12)
+    }
+    assert min(misses, key=lambda count: misses[count]) == by_id()["I10"].value
+
+
+def test_the_lookup_growing_with_the_group_would_contradict_the_published_step(
+    assumptions: Assumptions,
+) -> None:
+    published = by_id()["T6a"].value
+    by_job = run_scenario(assumptions.grouped).report.step_ms["mean"]
+    assert abs(by_job / published - 1) < 0.1
+    assert assumptions.step_by_group_ms / published - 1 < -0.3
+
+
+def test_the_assumed_convention_of_the_share_of_the_peak_is_worth_eight_per_cent(
+    assumptions: Assumptions,
+) -> None:
+    assert assumptions.usual_compute_ms / assumptions.compute_ms == pytest.approx(1.08, abs=0.01)

@@ -54,14 +54,14 @@ def test_the_all_to_all_at_1536_workers_follows_from_128_and_512(checkout: Path,
 
 def test_the_plain_sum_does_nearly_as_well_for_every_step(records: Records) -> None:
     steps = [one for one in records.values() if one["quantity"] == "step_ms" and one["predicted"]]
-    assert len(steps) == 9
+    assert len(steps) == 11
     assert max(abs(one["plain_sum_error"]) for one in steps) < 0.03
     assert [one["id"] for one in steps if one["beats_sum"]] == []
 
 
 def test_the_lookup_that_still_shows_under_prefetching_is_not_explained(records: Records) -> None:
     for row in ("T8b", "T11a", "T13b"):
-        assert records[row]["predicted"] < 1.0 < 20.0 < records[row]["published"]
+        assert records[row]["predicted"] < 2.0 < 20.0 < records[row]["published"]
 
 
 def test_predictions_beyond_512_workers_are_marked_as_extrapolations(records: Records) -> None:
@@ -70,3 +70,26 @@ def test_predictions_beyond_512_workers_are_marked_as_extrapolations(records: Re
 
 def test_the_copy_between_row_buffers_stays_under_two_milliseconds(records: Records) -> None:
     assert 0 < records["T22"]["predicted"] < records["T22"]["published"] == 2
+
+
+def test_every_clean_prediction_but_the_bound_is_missed_by_far(records: Records) -> None:
+    clean = [one for one in records.values() if one["role"] == "predict" and not one["shares"]]
+    simulated = {one["id"]: one["error"] for one in clean if one["predicted"] is not None}
+    assert simulated.pop("T22") is None
+    assert set(simulated) == {"T11a", "T13b", "T19b"}
+    assert max(simulated.values()) < -0.8
+
+
+def test_one_row_alone_is_nearer_than_the_plain_sum(records: Records) -> None:
+    assert [name for name, one in records.items() if one["beats_sum"]] == ["T12b"]
+
+
+@pytest.mark.parametrize(("row", "at_most"), [("T6a", 0.08), ("T6c", 0.08), ("T7", 0.15)])
+def test_steps_of_two_dimensional_sparse_parallelism_are_missed_by_more_than_the_sum(
+    row: str, at_most: float, records: Records
+) -> None:
+    assert abs(records[row]["plain_sum_error"]) < 0.02 < records[row]["error"] < at_most
+
+
+def test_the_all_to_all_of_the_groups_is_as_near_as_their_number_allows(records: Records) -> None:
+    assert abs(records["T6b"]["error"]) < 0.08

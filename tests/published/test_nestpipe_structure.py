@@ -1,6 +1,7 @@
 """What a sum of parts cannot say about NestPipe, on the fitted NPU system.
 
 Nothing here was published; each test states what the mechanism implies and checks that it emerges.
+What a mechanism implies holds exactly only while nothing is shared, so these run without contention.
 """
 
 from pathlib import Path
@@ -80,7 +81,7 @@ def test_one_monolithic_prefetch_stage_one_batch_deep_cannot_reach_the_step_of_n
     assert step_ms(monolithic) > 1.4 * step_ms(nestpipe)
     # without micro-batches the step is long enough for the same prefetcher to hide everything
     whole = simulated(system.with_policy(stale))
-    assert step_ms(whole) > prefetch and whole.report.exposed_ms["lookup"] < 1
+    assert step_ms(whole) > prefetch and whole.report.exposed_ms["lookup"] < 0.001 * step_ms(whole)
 
 
 def test_a_lookup_stage_longer_than_the_window_sets_the_period(system: Scenario) -> None:

@@ -6,10 +6,19 @@ import numpy as np
 import pytest
 
 from simulator.costs import CostModel
+from simulator.costs.occupancy import occupancy
 from simulator.costs.rows import OnChip, narrow_row_penalty, whole_units
 from simulator.errors import InputError
 from simulator.hardware import Cluster, Torus, TwoLevel, catalog
-from simulator.quantities import AllGatherWork, AllReduceWork, AllToAllWork, Group, ReduceScatterWork, RowWork
+from simulator.quantities import (
+    AllGatherWork,
+    AllReduceWork,
+    AllToAllWork,
+    DenseWork,
+    Group,
+    ReduceScatterWork,
+    RowWork,
+)
 from simulator.sharding import HbmCache, PooledExchange, Remote, RowWise, ShardingPlan, TrainStep
 from simulator.workload.dense import Mlp
 from simulator.workload.job import Workload
@@ -238,7 +247,20 @@ class TestCache:
         assert occupied(one, "server") == pytest.approx(2 * occupied(step, "server"))
 
 
-def occupied(step: TrainStep, resource: str) -> float:
-    from simulator.costs.occupancy import occupancy
+def test_a_dense_pass_holds_the_engine_and_its_element_wise_part_the_memory() -> None:
+    costs, chip = CostModel(cluster()), cluster().accelerator
+    work = DenseWork(3e12, memory_bytes=4e9)
+    seconds = float(costs.seconds(work))
+    expected = {"tensor": seconds, "hbm": 4e9 / (chip.hbm_bandwidth * chip.memory_efficiency)}
+    assert 0 < expected["hbm"] < seconds
+    assert occupancy(work, costs) == pytest.approx(expected, rel=1e-12)
 
+
+@pytest.mark.parametrize("tier", ["remote", "server"])
+def test_rows_on_parameter_servers_occupy_what_is_called_like_their_tier(tier: str) -> None:
+    work, costs = RowWork(1e6, 512, tier), CostModel(cluster())
+    assert occupancy(work, costs) == {tier: float(costs.seconds(work))}
+
+
+def occupied(step: TrainStep, resource: str) -> float:
     return occupancy(step.retrieve_rows, CostModel(cluster())).get(resource, 0.0)

@@ -118,16 +118,16 @@ class Driver:
 
     def book(self, s: int, place: int) -> None:
         if place < len(self.streams[s]):
-            at = max(int(self.agenda.env.now), self.streams[s][place].after)
+            at = max(self.agenda.now, self.streams[s][place].after)
             self.agenda.at(at, self.begin, self.places.index((s, place)))
 
     def begin(self, number: int) -> None:
         s, place = self.places[number]
         self.shared.begin(number, number, self.streams[s][place].alone)
 
-    def done(self, number: int) -> None:
+    def done(self, number: int, now: int) -> None:
         s, place = self.places[number]
-        self.ends[self.rank, s, place] = int(self.agenda.env.now)
+        self.ends[self.rank, s, place] = now
         self.book(s, place + 1)
 
 

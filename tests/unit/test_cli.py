@@ -88,7 +88,47 @@ def test_the_table_for_people_fits_80_columns_and_names_step_parts_and_bottlenec
 
 def test_a_note_about_unexplained_time_stands_under_the_table(recscale: Command) -> None:
     out = recscale("run", str(shipped_folder() / "nestpipe" / "npu.yaml")).out
-    assert re.search(r"^! includes .* that no resource", out, flags=re.MULTILINE)
+    assert re.search(r"^! [\d,]+ ms of each batch's lookup, hidden or not, is host", out, flags=re.MULTILINE)
+
+
+def test_without_room_on_one_host_there_is_no_baseline_and_none_is_needed_on_one(recscale: Command) -> None:
+    npu = recscale("run", str(shipped_folder() / "nestpipe" / "npu.yaml"), "--workers", "128").out
+    assert "one host    no baseline: does not fit on one host\n" in npu
+    assert "one host" not in recscale("run", QUICKSTART).out
+
+
+def test_the_baseline_on_one_host_is_run_with_the_same_settings(recscale: Command) -> None:
+    words = ("--set", "run.contention=true", "--set", "run.jitter.compute=10%")
+    one, two = (
+        json.loads(recscale("run", QUICKSTART, "--workers", n, *words, "--format", "json").out)
+        for n in ("8", "16")
+    )
+    share = two["throughput_samples_per_s"] / one["throughput_samples_per_s"] / 2
+    told = recscale("run", QUICKSTART, "--workers", "16", *words).out
+    assert f"{100 * share:.1f}% of the throughput per worker on one host of 8, run alike" in told
+
+
+def test_the_table_says_what_a_wait_is_and_why_one_may_be_longer_than_its_stages(recscale: Command) -> None:
+    words = ("run", QUICKSTART, "--workers", "16")
+    alone = " ".join(recscale(*words, "--set", "run.contention=false").out.split())
+    shared = " ".join(recscale(*words, "--set", "run.contention=true").out.split())
+    assert "no promise of a gain" in alone and "longer than all such stages" not in alone
+    assert "A wait longer than all such stages: sharing slows these stages down" in shared
+
+
+def test_no_line_ends_in_blanks_and_times_are_in_milliseconds(recscale: Command) -> None:
+    npu = str(shipped_folder() / "nestpipe" / "npu.yaml")
+    commands = (
+        ("run", npu),
+        ("explain", npu),
+        ("check", npu),
+        ("catalog", "list", "nic"),
+        ("shard", QUICKSTART),
+    )
+    for words in commands:
+        assert not re.search(r" $", recscale(*words).out, flags=re.MULTILINE), words
+    out = recscale("run", npu, "--set", "policy={kind: serialized}").out
+    assert re.search(r"^latency +5,7\d\d\.\d ms from", out, flags=re.MULTILINE)
 
 
 def test_settings_seed_and_workers_change_the_run(recscale: Command) -> None:
@@ -108,7 +148,13 @@ def test_settings_seed_and_workers_change_the_run(recscale: Command) -> None:
         (["run", "missing.yaml"], "missing.yaml: there is no such file"),
         (["run", "."], "is a directory"),
         (["run", QUICKSTART, "--seed", "-1"], "--seed: run.seed: must be a whole number"),
-        (["run", QUICKSTART, "--workers", "12"], "12 workers do not fill hosts of 8: take 8 or 16"),
+        (["run", QUICKSTART, "--workers", "12"], "recscale: --workers: 12 workers do not fill hosts of 8"),
+        (
+            ["run", QUICKSTART, "--set", "cluster.accelerator=a101"],
+            "--set: cluster.accelerator: the catalog has no accelerator",
+        ),
+        (["run", QUICKSTART, "--set", "cluster.host=dgx"], "--set: cluster.host: the catalog has no host"),
+        (["run", QUICKSTART, "--set", "sharding.replicas=3"], "--set: sharding.replicas: 8 ranks do not"),
         (["run", QUICKSTART, "--set", "workload.bach=3"], 'unknown key "bach" (did you mean "batch"?)'),
         (["check", QUICKSTART, "--set", "run.warm_up=0"], "run.warm_up: warm_up must be at least 1"),
         (["check", QUICKSTART, "--set", "cluster.hosts=1e15"], "workers are too many"),
@@ -137,7 +183,7 @@ def test_what_cannot_fit_is_exit_code_1_and_names_the_shortage(recscale: Command
 def test_check_says_what_was_understood_and_runs_nothing(recscale: Command) -> None:
     told = recscale("check", QUICKSTART, "--set", "run.batches=100_000")
     assert told.code == 0
-    for words in ("8 x a100_80: 8 workers", "26 tables", "12 stages", "no deadlock", "100000 batches"):
+    for words in ("8 x a100_80: 8 workers", "26 tables", "12 stages", "no deadlock", "100,000 batches"):
         assert words in told.out
 
 

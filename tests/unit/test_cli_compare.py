@@ -91,6 +91,32 @@ def test_scaling_efficiency_is_against_the_fewest_workers_in_whatever_order(rows
     assert large["scaling_efficiency"] == pytest.approx(small["step_ms"] / large["step_ms"])
 
 
+def test_scaling_starts_from_the_fewest_workers_that_can_run(rows: Rows) -> None:
+    none, small, large = rows(NPU, "--policies", "nestpipe", "--workers", "16,128,256")
+    assert (none["step_ms"], none["scaling_efficiency"]) == (None, None)
+    assert small["scaling_efficiency"] == 1.0 > large["scaling_efficiency"] > 0.9
+
+
+def test_a_policy_named_twice_is_shown_once_and_said(capsys: pytest.CaptureFixture[str]) -> None:
+    assert (
+        run(["compare", QUICKSTART, "--policies", "dual_buffer,serialized,dual_buffer", "--workers", "8,8"])
+        == 0
+    )
+    told = capsys.readouterr()
+    assert told.out.count("dual_buffer") == 2  # once in each table
+    assert "--policies repeats dual_buffer; shown once" in told.err and "--workers repeats 8;" in told.err
+
+
+def test_the_legend_says_what_speed_up_is_over_and_whether_that_is_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    over = "speed-up: over serialized at the same workers"
+    assert run(["compare", QUICKSTART, "--policies", "dual_buffer"]) == 0
+    assert f"{over}, not shown\n" in capsys.readouterr().out
+    assert run(["compare", QUICKSTART, "--policies", "dual_buffer,serialized"]) == 0
+    assert f"{over}\n" in capsys.readouterr().out
+
+
 def test_the_plain_sum_of_a_serialized_run_is_its_step_less_what_it_does_not_add_up(rows: Rows) -> None:
     (row,) = rows(NPU, "--policies", "serialized", "--workers", "128")
     assert row["plain_sum_of_raw_parts_ms"] == pytest.approx(
@@ -126,7 +152,9 @@ def test_a_default_that_was_taken_and_an_option_that_was_not_are_said(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert run(["compare", QUICKSTART, "--policies", "frozen_window"]) == 0
-    assert "quickstart states no micro_batches; 8 are taken" in capsys.readouterr().err
+    told = capsys.readouterr()
+    assert "quickstart states no micro_batches; 8 are taken" in told.err
+    assert "! 8 workers: micro_batches is assumed to be 8" in " ".join(told.out.split())
     assert run(["compare", NPU, "--workers", "128", "--policies", "nestpipe", "--micro-batches", "4"]) == 0
     assert "states its own micro_batches" in capsys.readouterr().err
 
@@ -180,7 +208,7 @@ def test_the_table_fits_80_columns_and_warns_of_the_plain_sum(
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 80
     assert "stale_prefetch" in out and "is no evidence for the model" in " ".join(out.split())
-    assert out.count("! 128 workers: includes") == 1
+    assert out.count("! 128 workers: 218 ms of each batch's lookup") == 1
 
 
 def test_csv_has_one_record_per_row(capsys: pytest.CaptureFixture[str]) -> None:

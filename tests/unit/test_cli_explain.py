@@ -125,7 +125,32 @@ def test_the_text_fits_80_columns_and_shortens_a_long_cycle(
     assert run(["explain", NPU, "--set", "policy.micro_batches=32"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 80 and len(lines) < 70
-    assert any("more)" in line for line in lines)
+    assert any(line.startswith("forward, backward x 32 ") for line in lines)
+
+
+def test_the_table_begins_with_what_gains_most_by_doubling(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", NPU]) == 0
+    lines = capsys.readouterr().out.partition("what would change it")[2].splitlines()
+    doubled = [
+        float(line.split()[-1].rstrip("%")) for line in lines if line.startswith("cluster.") and "%" in line
+    ]
+    assert len(doubled) > 5 and doubled == sorted(doubled) and doubled[0] < -10
+
+
+def test_micro_batches_are_folded_unless_all_is_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", NPU]) == 0
+    out = capsys.readouterr().out
+    assert "\nforward, backward x 8 " in out and "forward.3" not in out
+    assert run(["explain", NPU, "--verbose"]) == 0
+    assert "\nforward.3 " in capsys.readouterr().out
+
+
+def test_what_the_bound_leaves_out_is_said(explained: Explained, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [QUICKSTART, "--set", "run.jitter.compute=5%", "--set", "run.contention=true"]
+    assert explained(*words)["left_out"] == ["contention", "jitter"]
+    assert explained(QUICKSTART, "--set", "run.contention=false")["left_out"] == []
+    assert run(["explain", *words]) == 0
+    assert "contention and jitter, which are left out here" in " ".join(capsys.readouterr().out.split())
 
 
 def test_what_cannot_run_is_not_explained(capsys: pytest.CaptureFixture[str]) -> None:

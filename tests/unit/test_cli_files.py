@@ -131,6 +131,21 @@ def test_keys_measures_a_log_and_shows_the_fit_beside_its_quality(
     assert item["lookups_per_key"] == pytest.approx(10_000 / 46)
 
 
+def test_keys_names_columns_that_are_hardly_tables_and_tells_no_fit_that_says_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "log.csv"
+    rows = [f"{1_000_000 + 7 * n},{n % 2},{n * n % 97},same,{n % 5}" for n in range(400)]
+    log.write_text("\n".join(["when,flag,item,one,few", *rows]), encoding="utf-8")
+    assert run(["keys", str(log), "--batch", "20"]) == 0
+    out = capsys.readouterr().out
+    fits = {line.split()[0]: line.split()[1:] for line in out.partition("\nfits")[2].splitlines() if line}
+    told = " ".join(out.split()).partition("doubtful as tables: ")[2].partition(". --columns")[0]
+    assert [part.split(" (")[0] for part in told.split("), ")] == ["when", "flag", "one"]
+    assert fits["few"] == ["-"] * 5 and fits["item"][0] != "-"
+    assert "! fits shown as -: fewer than 20 keys" in out
+
+
 def test_keys_counts_broken_lines_and_says_what_was_wrong_with_the_first(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -164,6 +179,7 @@ def test_the_catalog_lists_names_and_shows_each_number_with_its_source(
     assert any(record.startswith("accelerator,h100,hbm_bandwidth,") for record in records)
     assert run(["catalog", "show", "dgx_a100"]) == 0
     out = capsys.readouterr().out
+    assert out.startswith("dgx_a100 is the name of several kinds: host, fabric, machine\n")
     assert "dgx_a100 (host)" in out and "dgx_a100 (fabric)" in out and "[1]" in out
 
 
@@ -172,6 +188,9 @@ def test_the_catalog_alone_lists_everything(capsys: pytest.CaptureFixture[str]) 
     alone = capsys.readouterr().out
     assert run(["catalog", "list"]) == 0
     assert capsys.readouterr().out == alone and "tpu_v5p" in alone
+    assert "catalog list collective)" in alone and len(alone.splitlines()) < 30
+    assert run(["catalog", "list", "collective"]) == 0
+    assert "all_reduce" in capsys.readouterr().out
 
 
 def test_the_schema_describes_every_part_of_a_scenario_with_quantities_as_text(

@@ -41,7 +41,8 @@ def test_the_table_names_chips_tables_and_the_verdict_in_80_columns(told: Comman
     code, out, err = told(QUICKSTART)
     assert code == 0 and err == ""
     assert max(map(len, out.splitlines())) <= 80
-    assert out.startswith("quickstart: 26 tables in ")
+    assert out.startswith("quickstart: a new plan (greedy) beside the scenario's own sharding\n26 tables in ")
+    assert "; imbalance 1.000 now -> " in " ".join(out.split())
     for words in ("on 8 chips", "imbalance", "busiest chip", "room for", "cat_19", "(6 more)"):
         assert words in out
 

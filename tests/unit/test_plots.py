@@ -1,6 +1,7 @@
 """Pictures: what they show is what the run says, texts do not collide, same data gives same bytes."""
 
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -188,7 +189,7 @@ def test_all_texts_of_a_gantt_chart_stand_within_the_figure(chart: Figure) -> No
 
 def test_the_legend_explains_every_batch_kind_and_abbreviation(run: Run, chart: Figure) -> None:
     words = legend_texts(chart)
-    explained = {number for word in words for number in word.removeprefix("batch ").split(", ")}
+    explained = {number for word in words for number in re.findall(r"\d+", word)}
     assert {str(bar.batch) for bar in Schedule(run).bars} <= explained
     assert {
         "compute",
@@ -207,9 +208,29 @@ def test_the_legend_explains_every_batch_kind_and_abbreviation(run: Run, chart: 
     assert used and {f"{text} = {family}" for family, text in families} <= notes
 
 
+def test_bars_that_are_drawn_wider_and_names_that_found_no_room_are_told(run: Run, chart: Figure) -> None:
+    told = " ".join(text.get_text() for text in chart.texts)
+    schedule = Schedule(run)
+    thin = re.search(r"bars under ([\d.]+) ms are drawn wider", told)
+    assert thin and any(bar.ends - bar.begins < float(thin[1]) for bar in schedule.bars)
+    names = {bar.stage.partition(".")[0] for bar in schedule.on("compute")}
+    written = {text.get_text() for text in chart.axes[0].texts}
+    assert all(name in told or name in {word.partition(".")[0] for word in written} for name in names)
+
+
+def test_batches_of_one_colour_are_named_together(chart: Figure) -> None:
+    batches = {word for word in legend_texts(chart) if word.startswith("batch")}
+    assert all(re.fullmatch(r"batch \d+|batches \d+(, \d+)* and \d+", word) for word in batches)
+
+
+def test_the_legend_names_only_what_the_bars_show(drawn: list[Figure]) -> None:
+    draw_breakdown([row("serialized", 8), row("nestpipe", 8, lookup=0.01)], Path("parts.png"))
+    assert legend_texts(drawn[0]) == {"compute", "exposed lookup"}
+
+
 def test_the_title_names_scenario_policy_workers_and_step(serialized: Run) -> None:
     step = serialized.report.step_ms["mean"]
-    assert title(serialized) == f"nestpipe-npu  ·  serialized  ·  1536 workers  ·  {step:.0f} ms per step"
+    assert title(serialized) == f"nestpipe-npu  ·  serialized  ·  1,536 workers  ·  {step:,.0f} ms per step"
 
 
 def test_a_line_stands_at_every_completed_update(run: Run, chart: Figure) -> None:
@@ -320,7 +341,7 @@ def test_rows_without_a_key_and_no_rows_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(2186.6, "2187"), (99.94, "99.9"), (1.005, "1.00"), (0.04, "0.04")]
+    ("value", "text"), [(2186.6, "2,187"), (99.94, "99.9"), (1.005, "1.00"), (0.04, "0.04")]
 )
 def test_times_are_written_with_the_decimals_that_matter(value: float, text: str) -> None:
     assert style.milliseconds(value) == text

@@ -10,7 +10,7 @@ from simulator.scenario.shipped_files import shipped_folder
 @pytest.mark.parametrize(
     ("setting", "words"),
     [
-        ("policy={kind: frozen_window, micro_batches: 9000}", "9000 micro-batches are more than the 8192"),
+        ("policy={kind: frozen_window, micro_batches: 9000}", "at most 1024"),
         ("workload.tables[0].name=cat_9", 'two tables are called "cat_9"'),
         ("workload.tables[0].name=''", "a table needs a name"),
         ("workload.tables[0].copies=10000", None),
@@ -28,6 +28,12 @@ def test_a_contradiction_is_refused_with_its_reason(setting: str, words: str | N
     with pytest.raises(InputError, match=words) as refusal:
         run_scenario(load(path, [setting]))
     assert "\n" not in str(refusal.value)
+
+
+def test_more_micro_batches_than_samples_are_refused() -> None:
+    settings = ["workload.batch=4", "policy={kind: nestpipe, micro_batches: 8}"]
+    with pytest.raises(InputError, match="8 micro-batches are more than the 4 samples"):
+        _ = load(shipped_folder() / "quickstart.yaml", settings).graph
 
 
 def test_more_tables_than_can_be_looked_after_are_refused() -> None:

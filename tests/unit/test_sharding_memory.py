@@ -9,8 +9,8 @@ import pytest
 
 from simulator.engine.durations import Durations
 from simulator.engine.recurrence import run_recurrence
-from simulator.errors import InfeasibleError
-from simulator.pipeline import compile_pipeline
+from simulator.errors import InfeasibleError, InputError
+from simulator.pipeline import Buffer, Carry, Pipeline, Stage, compile_pipeline
 from simulator.policies import catalog
 from simulator.results.in_flight import Holding, holdings, peak
 from simulator.results.memory import Memory, scheduled_memory
@@ -18,7 +18,7 @@ from simulator.results.resident import CACHE, COPIES, TABLES, largest_table
 from simulator.results.timeline import Timeline
 from simulator.scenario import load, run_scenario
 from simulator.scenario.memory import planned_memory
-from simulator.sharding import DataParallel, HbmCache, RowWise, Rule, ShardingPlan, TableWise, TrainStep
+from simulator.sharding import DataParallel, HbmCache, Kind, RowWise, Rule, ShardingPlan, TableWise, TrainStep
 from simulator.testing import example_steps
 
 CYCLES = 16
@@ -104,6 +104,96 @@ def spans_of(timeline: Timeline, held: Holding) -> list[tuple[int, int, float]]:
         ]
         spans.append((int(starts[node[id(held.taken_by)], batch]), max(freed), float(np.max(held.bytes))))
     return spans
+
+
+def renamed(pipeline: Pipeline) -> Pipeline:
+    """The same pipeline with names that say nothing."""
+    made: dict[int, Stage] = {}
+
+    def of(stage: Stage) -> Stage:
+        if id(stage) not in made:
+            after = [of(before) for before in stage.after]
+            made[id(stage)] = replace(stage, name=f"s{len(made)}", after=after)
+        return made[id(stage)]
+
+    buffers = [
+        Buffer(one.name, one.slots, of(one.taken_by), [(of(s), one.slots - lag) for s, lag in one.releases()])
+        for one in pipeline.buffers
+    ]
+    carries = [Carry(of(one.source), of(one.to), one.lag) for one in pipeline.carries]
+    streams = {name: [of(stage) for stage in stages] for name, stages in pipeline.streams.items()}
+    return Pipeline(streams, carries, buffers, [of(stage) for stage in pipeline.updates])
+
+
+@pytest.mark.parametrize(
+    "plan", [RowWise("dram"), RowWise("hbm"), DataParallel()], ids=["dram", "hbm", "copies"]
+)
+@pytest.mark.parametrize(
+    "policy", ["serialized", "stale_prefetch", "dual_buffer", "frozen_window", "nestpipe"]
+)
+def test_names_of_stages_make_no_difference(step: TrainStep, plan: Kind, policy: str) -> None:
+    step = replace(step, plan=plan)
+    given = catalog.build(policy).plan(step)
+    parts = 8 if policy in ("frozen_window", "nestpipe") else 1
+
+    def shape(pipeline: Pipeline) -> list[tuple[object, ...]]:
+        place = {id(stage): index for index, stage in enumerate(pipeline.stages)}
+        return [
+            (
+                one.item,
+                one.memory,
+                one.bytes,
+                place[id(one.taken_by)],
+                {(place[id(s)], n) for s, n in one.freed_by},
+            )
+            for one in holdings(step, pipeline, parts)
+        ]
+
+    assert shape(renamed(given)) == shape(given)
+    assert sum(row[0] == "activations" for row in shape(given)) == parts
+
+
+def without(pipeline: Pipeline, name: str, **changes: object) -> Pipeline:
+    """The pipeline with what `changes` say about one stage."""
+    (stage,) = [one for one in pipeline.stages if one.name == name]
+    for field, value in changes.items():
+        object.__setattr__(stage, field, value)
+    return pipeline
+
+
+def test_rows_that_come_to_the_device_without_a_buffer_are_refused(step: TrainStep) -> None:
+    pipeline = without(catalog.build("serialized").plan(step), "retrieve", writes=())
+    with pytest.raises(
+        InputError, match='stage "retrieve" brings rows to the device but writes no row buffer'
+    ):
+        holdings(step, pipeline, 1)
+
+
+def test_a_pass_that_waits_for_no_exchange_holds_its_rows_and_activations_all_the_same(
+    step: TrainStep,
+) -> None:
+    train = Stage("train", "compute", step.micro_batch(1).forward)
+    held = {one.item: one for one in holdings(step, Pipeline({"compute": [train]}), 1)}
+    dense, batch = step.workload.model.quantities(), step.workload.batch
+    assert held["activations"].bytes == batch * (dense.activation_bytes + dense.peak_layer_bytes)
+    assert held["exchanged rows"].bytes == step.traffic.row_bytes_received
+    assert all(one.freed_by == ((train, 0),) for one in held.values())
+
+
+def test_a_row_buffer_that_nobody_writes_is_refused(step: TrainStep) -> None:
+    pipeline = catalog.build("serialized").plan(step)
+    without(pipeline, "retrieve", kind="input", writes=())
+    without(pipeline, "sparse_update", writes=())
+    with pytest.raises(InputError, match='reads "rows on device", which no stage writes'):
+        holdings(step, pipeline, 1)
+
+
+def test_only_rows_that_are_not_in_device_memory_wait_in_a_buffer(step: TrainStep) -> None:
+    def buffered(tier: str | HbmCache) -> float:
+        return memory_of(replace(step, plan=RowWise(tier)), "serialized").hbm.get("row buffers", 0.0)
+
+    assert buffered("hbm") == 0
+    assert buffered(HbmCache(0.1, hit_rate=0.75)) == pytest.approx(buffered("dram") / 4)
 
 
 def test_the_fullest_rank_counts_and_is_named(step: TrainStep) -> None:

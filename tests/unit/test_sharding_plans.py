@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.special import ndtri
 
 from simulator.errors import InputError
 from simulator.policies import catalog
@@ -32,6 +33,7 @@ from simulator.sharding import (
 from simulator.sharding.load import per_rank
 from simulator.testing import check_policy
 from simulator.workload.dense import Mlp
+from simulator.workload.draws import uniforms
 from simulator.workload.job import Workload
 from simulator.workload.keys import BoundedZipf
 from simulator.workload.tables import EmbeddingTable
@@ -150,6 +152,18 @@ def test_every_rank_of_a_drawn_table_row_wise_shard_has_its_own_load() -> None:
     assert busy.sum() == pytest.approx(RANKS * step_of(RowWise("hbm"), (USERS,)).traffic.distinct)
 
 
+def test_owners_of_a_few_ranks_spread_as_much_more_as_their_share_of_keys_is_larger() -> None:
+    """A hash gives an owner a key with chance 1/s: variance p (1 - p) per key, here 1/2 against 1/8."""
+    requests = per_rank(step_of(TableRowWise("hbm", "drawn", host=0), (USERS,)).traffic.requests, RANKS)
+    load = USERS.popularity.owner_load(float(BATCH), RANKS)
+    few, all_ranks = 1 / PER_HOST * (1 - 1 / PER_HOST), 1 / RANKS * (1 - 1 / RANKS)
+    normal = ndtri(uniforms(3, "owner of users", 0, np.arange(PER_HOST)))
+    drawn = load.mean * RANKS / PER_HOST + load.sd * (few / all_ranks) ** 0.5 * normal
+    assert requests[:PER_HOST] == pytest.approx(
+        load.mean * RANKS / PER_HOST * drawn / drawn.mean(), rel=1e-12
+    )
+
+
 class TestPooled:
     """One vector per sample and feature, as TorchRec's planner counts: b samples, p keys, d bytes."""
 
@@ -260,6 +274,33 @@ class TestReplicas:
     def test_groups_of_unequal_size_are_refused_with_the_nearest_numbers(self) -> None:
         with pytest.raises(InputError, match="8 ranks do not make 3 equal groups; take 2 or 4"):
             step_of(ShardingPlan(RowWise("hbm"), replicas=Replicas(3))).traffic.flows  # noqa: B018
+
+    def test_copies_are_never_synchronous_and_lack_the_updates_since_the_last_averaging(self) -> None:
+        """Weights are averaged, not gradients: one averaging per step is not the synchronous step either."""
+        found = {
+            replicas: (step.consistency, step.staleness_steps)
+            for replicas in (Replicas(1, 4), Replicas(2, 1), Replicas(2, 4))
+            for step in [step_of(ShardingPlan(RowWise("hbm"), replicas=replicas))]
+        }
+        assert list(found.values()) == [("synchronous", 0), ("stale", 0), ("stale", 3)]
+
+
+def test_stages_that_move_rows_are_of_the_kind_of_the_tier_that_most_bytes_come_from() -> None:
+    def kind(plan: Kind | ShardingPlan) -> str:
+        return step_of(plan).lookup_kind
+
+    def mixed(items: Kind, rest: Kind) -> ShardingPlan:
+        return ShardingPlan(rest, (Rule(("items",), items),))
+
+    servers, host, device = RowWise(Remote(2)), RowWise("dram"), RowWise("hbm")
+    assert [kind(plan) for plan in (host, device, DataParallel())] == ["lookup"] * 3
+    assert kind(servers) == kind(RowWise(HbmCache(0.1, below=Remote(2)))) == "parameter_server"
+    size = {
+        name: np.mean(step_of(device, (t,)).traffic.bytes_owned) for name, t in (("u", USERS), ("i", ITEMS))
+    }
+    assert (kind(mixed(servers, host)) == "parameter_server") == (size["i"] > size["u"])
+    assert (kind(mixed(host, servers)) == "parameter_server") == (size["u"] > size["i"])
+    assert kind(mixed(servers, device)) == kind(mixed(device, servers)) == "parameter_server"
 
 
 class TestPairs:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from simulator.policies.frozen_window import FrozenWindow
 from simulator.quantities import AllToAllWork, Amount, CopyWork, DenseWork, InTurn, RowWork, Together, Work
 from simulator.sharding import RowWise, ShardingPlan, TrainStep
 from simulator.workload.dense import Mlp
@@ -90,7 +91,7 @@ def test_the_amounts_of_a_step_are_those_of_the_formulas(tables: tuple[Embedding
         "route": step.route_keys,
         "retrieve": step.retrieve_rows,
         "refresh": step.refresh_rows,
-        "update": step.sparse_update,
+        "update": step.sparse_update(),
         "write_back": step.write_back,
         "exchange": micro.exchange_rows,
         "send": micro.send_gradients,
@@ -100,10 +101,34 @@ def test_the_amounts_of_a_step_are_those_of_the_formulas(tables: tuple[Embedding
         assert moved(work) == pytest.approx(expected[name], rel=1e-12), name
 
 
-def test_rows_in_device_memory_are_read_there_and_not_written_back() -> None:
+def test_rows_in_device_memory_are_read_by_the_exchange_only_and_not_written_back() -> None:
     step, sums = step_of(SEQUENCE, "hbm"), Sums.of(SEQUENCE, BATCH)
-    assert moved(step.retrieve_rows) == pytest.approx({"sort": SORT * sums.d, "hbm": sums.u_bytes}, rel=1e-12)
+    assert moved(step.retrieve_rows) == pytest.approx({"sort": SORT * sums.d}, rel=1e-12)
+    assert moved(step.refresh_rows) == {"device": 0.0}
     assert moved(step.write_back) == {}
+
+
+@pytest.mark.parametrize("parts", [1, 4, 8])
+def test_an_owner_reads_a_gradient_for_every_micro_batch_that_uses_a_row(parts: int) -> None:
+    step, whole, part = step_of(FEATURES, "dram"), Sums.of(FEATURES, BATCH), Sums.of(FEATURES, BATCH / parts)
+    expected = parts * part.d_bytes + 3 * whole.u_bytes
+    assert moved(step.sparse_update(parts)) == pytest.approx({"hbm": expected}, rel=1e-12)
+    (update,) = [s for s in FrozenWindow(parts).plan(step).stages if s.name == "sparse_update"]
+    assert moved(update.work) == pytest.approx({"hbm": expected}, rel=1e-12)
+
+
+@pytest.mark.parametrize("parts", [1, 4])
+def test_every_micro_batch_but_the_first_reads_and_writes_the_sums_of_dense_gradients(parts: int) -> None:
+    parameters = (96 + 1) * 64 + (64 + 1)
+    stages = FrozenWindow(parts).plan(step_of(FEATURES, "dram")).stages
+    extra = [moved(s.work).get("sort", 0.0) for s in stages if s.name.startswith("backward")]
+    assert sum(extra) == (parts - 1) * 2 * 4 * parameters
+
+
+def test_the_dense_optimizer_moves_each_parameter_as_often_as_it_says() -> None:
+    work = step_of(FEATURES, "dram").optimizer
+    assert isinstance(work, DenseWork)
+    assert work.memory_bytes == 7 * 4 * ((96 + 1) * 64 + (64 + 1))  # Adam: four values read, three written
 
 
 def test_the_amounts_of_the_sequence_step_are_these() -> None:

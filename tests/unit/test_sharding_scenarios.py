@@ -53,8 +53,8 @@ def test_every_kind_runs_and_its_report_adds_up(sharding: str, policy: str) -> N
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_every_shipped_file_runs_on_both_engines(name: str) -> None:
-    scenario = load(SCENARIOS / "sharding" / name)
+def test_every_shipped_file_runs_on_both_engines_alike_where_nothing_is_shared(name: str) -> None:
+    scenario = load(SCENARIOS / "sharding" / name, ["run.contention=false"])
     events, vector = run_scenario(scenario), run_scenario(scenario, "vector")
     assert np.array_equal(events.timeline.update_ns, vector.timeline.update_ns)
     assert events.report.step_ms["mean"] > 0
@@ -98,6 +98,16 @@ def test_the_cache_takes_load_off_the_host() -> None:
     assert raw[0] < 0.5 * raw[1]
 
 
+def test_rows_from_parameter_servers_are_reported_apart_from_the_lookup() -> None:
+    host, served = (
+        run_of(f"sharding={{kind: row_wise, tier: {tier}}}").report
+        for tier in ("dram", "{kind: remote, servers: 1}")
+    )
+    assert host.raw_ms["parameter_server"] == host.exposed_ms["parameter_server"] == 0
+    assert served.raw_ms["parameter_server"] > served.raw_ms["lookup"] > 0  # routing keys stays a lookup
+    assert served.exposed_ms["parameter_server"] > 0
+
+
 def test_the_load_of_ranks_can_be_asked_for() -> None:
     scenario = load(SCENARIOS / "sharding" / "mixture.yaml")
     load_of_ranks = RankLoad.of(scenario.step.traffic)
@@ -136,7 +146,7 @@ def test_every_mistake_costs_one_line_that_says_what_is_allowed(sharding: str) -
 
 
 def test_a_sequence_model_refuses_pooled_rows() -> None:
-    with pytest.raises(RecscaleError, match="sharding: a sequence model reads the row of each position"):
+    with pytest.raises(RecscaleError, match=r"sharding.*: a sequence model reads the row of each position"):
         run_scenario(load(SCENARIOS / "nestpipe" / "npu.yaml", ["sharding.exchange=pooled"]), "vector")
 
 

@@ -170,7 +170,7 @@ def ends_of(jobs: Sequence[tuple[int, int, Need]]) -> list[int]:
     env = simpy.Environment()
     agenda, ends = Agenda(env), {}
     needs = Needs([need for _, _, need in jobs], [True] * len(jobs))
-    rank = SharedRank(agenda, needs, lambda job: ends.update({job: int(env.now)}))
+    rank = SharedRank(agenda, needs, lambda job, now: ends.update({job: now}))
     for job, (begin, alone, _) in enumerate(jobs):
         agenda.at(begin, lambda what: rank.begin(what[0], what[0], what[1]), (job, alone))
     env.run()

@@ -10,7 +10,7 @@ from analysis.cli.options import Format, FormatName
 app = typer.Typer(help="Look up hardware: each number with its source.", rich_markup_mode=None)
 
 Kind = Annotated[
-    str | None, typer.Argument(metavar="KIND", help="accelerator, host, nic, fabric or machine.")
+    str | None, typer.Argument(metavar="KIND", help="accelerator, host, nic, fabric, machine, collective.")
 ]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A name from the list.")]
 
@@ -19,21 +19,22 @@ Name = Annotated[str, typer.Argument(metavar="NAME", help="A name from the list.
 def catalog(context: typer.Context) -> None:
     """Look up hardware: each number with its source."""
     if context.invoked_subcommand is None:
-        list_names()
+        list_names(None, Format.table)
 
 
 @app.command("list")
 def list_names(kind: Kind = None, format: FormatName = Format.table) -> None:
-    """List the names of all hardware, or of one kind."""
+    """List all kinds with how many there are, and hardware by name; or one kind with what each entry is."""
     from analysis.cli.output import Answer
-    from analysis.cli.views.hardware import draw_names
+    from analysis.cli.views.hardware import draw_kinds, draw_names
     from simulator.hardware import catalog
 
     kinds = [kind] if kind else list(catalog.KINDS)
+    told = draw_names if kind else draw_kinds
     found = {one: {name: catalog.entry(one, name) for name in catalog.names(one)} for one in kinds}
     rows = [{"kind": one, "name": name} for one, entries in found.items() for name in entries]
     names = {one: list(entries) for one, entries in found.items()}
-    Answer(names, rows, lambda console: draw_names(found, console)).show(format)
+    Answer(names, rows, lambda console: told(found, console)).show(format)
 
 
 @app.command("show")

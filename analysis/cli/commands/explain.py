@@ -32,4 +32,6 @@ def explain(options: ExplainOptions) -> None:
     answer = explained(scenario)
     rows = [asdict(one) for one in answer.sensitivities]
     data = answer.to_dict()
-    Answer(data, rows, lambda console: draw_explanation(answer, options.verbose, console)).show(options.format)
+    Answer(data, rows, lambda console: draw_explanation(answer, options.verbose, console)).show(
+        options.format
+    )

@@ -13,15 +13,15 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-SPEEDS = (
-    "speed-up: over serialized at the same workers{shown}. scaling: throughput per worker over that of the "
-    "same policy on its fewest workers, the row of 100.0%. stale: steps that rows lag behind. memory: peak "
-    "of one device."
-)
-PARTS = (
-    "+x: exposed wait for x (a2a: all-to-all, reduce: all-reduce). plain sum: compute, input, lookup and "
-    "all-to-all of the run, hidden or not, added up as if nothing overlapped. Where the sum comes close to "
-    "the step, a step that agrees with a measurement is no evidence for the model: adding up would do."
+LEGEND = """\
+speed-up: over serialized at the same workers{shown}
+scaling: throughput per worker over that on the policy's fewest workers (100.0%)
+stale: steps that rows lag behind; memory: peak of one device
++x: exposed wait for x (a2a: all-to-all, reduce: all-reduce)"""
+NIL_MS = 5e-5  # half of the last digit of the shortest times
+PLAIN_SUM = (
+    "The plain sum adds up compute, input, lookup and all-to-all of the run, as if nothing overlapped. "
+    "Where it comes close to the step, agreement with a measured step is no evidence for the model."
 )
 
 
@@ -35,8 +35,9 @@ def draw_comparison(rows: Sequence[Row], console: "Console") -> None:
         console.print()
         console.print(_parts(mine))
         console.print()
-    console.print(SPEEDS.format(shown=_not_shown(rows)), style="dim")
-    console.print(PARTS, style="dim")
+    console.print(plain(LEGEND.format(shown=_not_shown(rows))), style="dim")
+    console.print()
+    console.print(PLAIN_SUM, style="dim")
     _draw_notes(rows, console)
 
 
@@ -96,7 +97,7 @@ def _parts(rows: Sequence[Row]) -> "Table":
 def _short(value: float | None) -> str:
     if value is None:
         return "-"
-    return "0" if value == 0 else f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    return "0" if abs(value) < NIL_MS else f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
 
 
 def _by_policy(rows: Sequence[Row]) -> list[tuple[Row, bool]]:

@@ -9,6 +9,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 Entry = Mapping[str, Any]
+CURVES = "collective"  # a kind that is no hardware
+MORE = "recscale catalog show NAME tells the numbers, with their sources."
 
 
 def numbers(entry: Entry, prefix: str = "") -> Iterator[tuple[str, Entry]]:
@@ -20,13 +22,27 @@ def numbers(entry: Entry, prefix: str = "") -> Iterator[tuple[str, Entry]]:
             yield from numbers(value, f"{prefix}{field}.")
 
 
+def draw_kinds(found: Mapping[str, Mapping[str, Entry]], console: "Console") -> None:
+    """Draw each kind with how many entries it has, and the names of hardware."""
+    drawn = table("kind", "entries", "names")
+    drawn.columns[-1].justify, drawn.columns[-1].no_wrap = "left", False
+    for kind, entries in found.items():
+        hidden = kind == CURVES
+        names = f"(fitted curves: recscale catalog list {kind})" if hidden else ", ".join(entries)
+        drawn.add_row(kind, str(len(entries)), plain(names))
+    console.print(drawn)
+    console.print()
+    console.print(plain("recscale catalog list KIND says what each is;"), style="dim")
+    console.print(plain(MORE), style="dim")
+
+
 def draw_names(found: Mapping[str, Mapping[str, Entry]], console: "Console") -> None:
     """Draw the names of each kind with their notes."""
     for kind, entries in found.items():
         console.print(plain(kind), style="bold")
         console.print(pairs((f"  {name}", _summary(entry)) for name, entry in entries.items()))
         console.print()
-    console.print(plain("recscale catalog show NAME tells the numbers, with their sources."), style="dim")
+    console.print(plain(MORE), style="dim")
 
 
 def _summary(entry: Entry) -> str:
@@ -37,6 +53,9 @@ def _summary(entry: Entry) -> str:
 
 def draw_entries(name: str, found: Mapping[str, Entry], console: "Console") -> None:
     """Draw every number of the entries called `name` with range and confidence, then the sources."""
+    if len(found) > 1:
+        console.print(plain(f"{name} is the name of several kinds: {', '.join(found)}"))
+        console.print()
     for kind, entry in found.items():
         console.print(plain(f"{name} ({kind})"), style="bold")
         for key, value in entry.items():

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from analysis.cli.output import percent, plain, table
+from analysis.key_doubts import FEWEST_KEYS, doubtful, told_exponent, untold
 from simulator.workload.caches import CacheCurves
 from simulator.workload.keys import LogStatistics, TableStatistics
 
@@ -80,15 +81,16 @@ def _fits(log: LogStatistics) -> "Table":
     drawn = table("fits", "Zipf exponent", "KS", "Zipf-Mandelbrot exponent", "shift", "KS")
     for one in log:
         zipf, shifted = one.fit, one.mandelbrot
-        drawn.add_row(
-            plain(one.name),
-            f"{zipf.exponent:.3f}",
-            f"{zipf.ks_distance:.3f}",
-            f"{shifted.exponent:.3f}",
-            f"{shifted.shift:,.4g}",
-            f"{shifted.ks_distance:.3f}",
-        )
+        cells = _told(one, zipf.exponent, f"{zipf.ks_distance:.3f}")
+        cells += _told(one, shifted.exponent, f"{shifted.shift:,.4g}", f"{shifted.ks_distance:.3f}")
+        drawn.add_row(plain(one.name), *cells)
     return drawn
+
+
+def _told(one: TableStatistics, exponent: float, *others: str) -> list[str]:
+    """Return the cells of a fit, or dashes where its exponent says nothing."""
+    told = told_exponent(one, exponent)
+    return ["-"] * (1 + len(others)) if told is None else [f"{told:.3f}", *others]
 
 
 def _caches(curves: Sequence[CacheCurves]) -> "Table":
@@ -119,14 +121,21 @@ def _lookups_per_key(table_statistics: TableStatistics) -> float:
 
 def _draw_remarks(log: LogStatistics, console: "Console") -> None:
     """Say what makes the numbers above less certain."""
+    for remark in _remarks(log):
+        console.print()
+        console.print(plain(f"! {remark}"), style="yellow")
+
+
+def _remarks(log: LogStatistics) -> Iterator[str]:
+    doubts = doubtful(log)
+    if doubts:
+        listed = ", ".join(f"{name} ({why})" for name, why in doubts.items())
+        yield f"doubtful as tables: {listed}. --columns A,B reads the others alone"
+    if any(map(untold, log)):
+        yield f"fits shown as -: fewer than {FEWEST_KEYS} keys, or an exponent at the end of what is searched"
     short = [one.name for one in log if _lookups_per_key(one) < FEW_LOOKUPS_PER_KEY]
     if short:
-        console.print()
         few = f"fewer than {FEW_LOOKUPS_PER_KEY:g} lookups per key in {', '.join(short)}"
-        console.print(plain(f"! {few}: the fitted exponents say little"), style="yellow")
+        yield f"{few}: the fitted exponents say little"
     if log.broken.count:
-        console.print()
-        console.print(
-            plain(f"! {log.broken.count:,} broken lines left out; the first: {log.broken.first}"),
-            style="yellow",
-        )
+        yield f"{log.broken.count:,} broken lines left out; the first: {log.broken.first}"

@@ -27,14 +27,24 @@ def draw_placing(placing: Placing, console: "Console") -> None:
     chips = _count(placement.chips.count, "chip")
     replicas = placing.scenario.step.placed.world.replicas
     copies = f" (one of {replicas:,} copies)" if replicas > 1 else ""
-    heading = f"{placing.scenario.name}: {count[0]} in {count[1]} on {chips}{copies}, {placement.method}"
+    heading = f"{placing.scenario.name}: a new plan ({placement.method}) beside the scenario's own sharding"
     console.print(plain(heading), style="bold")
+    console.print(plain(f"{count[0]} in {count[1]} on {chips}{copies}; {_change(placing)}"))
     console.print()
     console.print(_chips(placing))
     console.print()
     console.print(_tables(tables))
     console.print()
     console.print(pairs(_verdict(placing)))
+
+
+def _change(placing: Placing) -> str:
+    """Say how even the chips were and will be: by the log, where there is one."""
+    after = f"{placing.placement.imbalance:.3f} with this plan"
+    if placing.feedback is None:
+        return f"imbalance {imbalance(placing.own_loads):.3f} now -> {after}"
+    before = placing.feedback.before.imbalance
+    return f"imbalance by the log {before:.3f}, placed without it -> {after}"
 
 
 def _count(number: int, noun: str) -> str:

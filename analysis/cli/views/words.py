@@ -34,7 +34,7 @@ def memory_use(scenario: Scenario, need: Mapping[str, float]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Fold:
-    """Neighbouring stages of a cycle told as one: those from `begin` up to `end`, which come `times` times."""
+    """Neighbouring stages of a cycle told as one: from `begin` up to `end`, `names` come `times` times."""
 
     names: str
     times: int

@@ -5,7 +5,7 @@ from typing import Any
 
 import yaml
 
-from simulator.errors import InputError, Where
+from simulator.errors import InputError, Where, regular_file
 from simulator.units import printable, shown
 
 MOST_BYTES = 4_000_000
@@ -34,7 +34,7 @@ def read(path: Path) -> Any:
 
 def _text(path: Path) -> str:
     try:
-        with path.open("rb") as file:
+        with regular_file(path).open("rb") as file:
             raw = file.read(MOST_BYTES + 1)
         if len(raw) > MOST_BYTES:
             raise InputError(f"the file is larger than {MOST_BYTES // 10**6} MB", Where(str(path)))

@@ -6,16 +6,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from simulator.errors import InputError
 from simulator.sharding.placement.cuts import CutRules
 from simulator.sharding.placement.exchange import exchanged
 from simulator.sharding.placement.greedy import Problem, fewest
 from simulator.sharding.placement.placed import PROVEN, ROUNDING, Chips, Placement
 from simulator.sharding.placement.shard import Demand, Shard
 from simulator.sharding.placement.solver import Item, Limits, solve
+from simulator.units import shown
 
 WHOLE_MODEL = 3000  # counts of shards per chip; CP-SAT takes problems of up to so many as one model
 NEIGHBOURHOOD = 4  # chips solved together in larger ones
 EFFORT = 0.15  # deterministic time of one neighbourhood
+LONGEST_SEARCH = 3600  # seconds
 PATIENCE = 24  # neighbourhoods without progress before giving up
 
 
@@ -27,9 +30,11 @@ def optimized(
     Longest-first placements of several finenesses are improved by exchanges; then CP-SAT chooses cuts
     and chips together. A small problem is one model, whose bound becomes the placement's. In a larger
     one the busiest chip is solved anew together with a few others, again and again; `gap` then says
-    how far the result is from the bound at most. Raises InputError without OR-tools, InfeasibleError
-    when the tables do not fit.
+    how far the result is from the bound at most. Raises InputError without OR-tools and for a time
+    beyond an hour, InfeasibleError when the tables do not fit.
     """
+    if not 0 < seconds <= LONGEST_SEARCH:  # so written, it refuses what is no number too
+        raise InputError(f"a search takes more than 0 s and at most {LONGEST_SEARCH} s, not {shown(seconds)}")
     deadline = time.monotonic() + seconds
     problem = Problem(demands, chips, rules or CutRules())
     start = fewest([exchanged(placement) for placement in problem.starts()], 1 + PROVEN)

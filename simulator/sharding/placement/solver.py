@@ -1,6 +1,7 @@
 """Placement as constraints: OR-tools' CP-SAT chooses cuts and chips, the busiest chip's load being least."""
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -129,7 +130,7 @@ class _Model:
         solver.parameters.num_workers = 8
         solver.parameters.interleave_search = True
         solver.parameters.relative_gap_limit = 5e-5
-        status = solver.solve(self.model)
+        status = _solved(solver, self.model)
         if status not in (self.library.OPTIMAL, self.library.FEASIBLE):
             return None
         placed = [(shard, chip) for count in self.counts for shard, chip in _spread(count, solver)]
@@ -137,6 +138,21 @@ class _Model:
         # Rounding to units moves a chip's load by half a unit per shard at most.
         bound = (solver.best_objective_bound - len(placed) / 2) * self.unit
         return Answer(shards, chip_of, bound)
+
+
+def _solved(solver: Any, model: Any) -> Any:
+    """Return the status of the search, made in a thread of its own so that an interrupt can end it.
+
+    CP-SAT's own handler would take the interrupt for the end of the time and answer as if nothing was.
+    """
+    solver.parameters.catch_sigint_signal = False
+    with ThreadPoolExecutor(1) as pool:
+        search = pool.submit(solver.solve, model)
+        try:
+            return search.result()
+        except KeyboardInterrupt:
+            solver.stop_search()
+            raise
 
 
 def _spread(count: _Count, solver: Any) -> list[tuple[Shard, int]]:

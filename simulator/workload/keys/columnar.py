@@ -1,5 +1,6 @@
 """Reading Parquet and Arrow files, which know their columns and types."""
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,10 @@ def open_columnar(path: Path, start: bytes) -> ArrowFile:
     return _parquet(path) if start.startswith(PARQUET) else _arrow(path, start.startswith(ARROW_FILE))
 
 
-def _known(names: list[str], stream: Any) -> ArrowFile:
+def _known(names: list[str], stream: Any, path: Path) -> ArrowFile:
+    twice = next((name for name, times in Counter(names).items() if times > 1), None)
+    if twice is not None:
+        raise InputError(f'two columns are named "{twice}"', Where(str(path)))
     return ArrowFile(tuple(names), stream, LAYOUT.keys(names), LAYOUT.events(names))
 
 
@@ -40,7 +44,7 @@ def _parquet(path: Path) -> ArrowFile:
                 yield batch
 
     with readable(path), parquet.ParquetFile(path) as file:
-        return _known(file.schema_arrow.names, stream)
+        return _known(file.schema_arrow.names, stream, path)
 
 
 def _arrow(path: Path, is_file: bool) -> ArrowFile:
@@ -53,7 +57,7 @@ def _arrow(path: Path, is_file: bool) -> ArrowFile:
                 yield from _pieces(batch.select(list(columns)))
             progress(source.size(), source.size())
 
-    return _known(_arrow_names(path, is_file), stream)
+    return _known(_arrow_names(path, is_file), stream, path)
 
 
 def _arrow_names(path: Path, is_file: bool) -> list[str]:

@@ -17,7 +17,8 @@ def _lists(column: Any, separator: str | None) -> Any:
 
     if types.is_dictionary(column.type):
         column = column.dictionary_decode()
-    if types.is_struct(column.type) or types.is_map(column.type):
+    inner = column.type.value_type if _is_list(column) else column.type
+    if types.is_nested(inner):
         raise InputError(f"a column of {column.type} holds no keys: name the columns that do")
     text = types.is_string(column.type) or types.is_large_string(column.type) or _is_bytes(column)
     if separator is None or not text:
@@ -32,11 +33,13 @@ def _is_bytes(column: Any) -> bool:
 
 
 def _filled(values: Any) -> IntArray:
-    """Return the places of the values that are neither null nor empty strings."""
+    """Return the places of the values that are neither null, nor no number, nor empty strings."""
     import pyarrow
     from pyarrow import compute, types
 
     present = compute.is_valid(values)
+    if types.is_floating(values.type):
+        present = compute.and_(present, compute.invert(compute.fill_null(compute.is_nan(values), False)))
     if types.is_string(values.type) or types.is_large_string(values.type) or _is_bytes(values):
         length = compute.binary_length(values.cast(pyarrow.binary()))
         present = compute.and_(present, compute.greater(compute.fill_null(length, 0), 0))
@@ -54,7 +57,8 @@ def key_chunk(column: Any, separator: str | None, start: int, vocabulary: Vocabu
     """Return the keys of one Arrow column whose first cell belongs to sample `start`.
 
     Null cells, empty cells and empty values of a multi-hot cell are no lookups; cells without any
-    lookup are counted as missing. Raises InputError for a column of structs or maps.
+    lookup are counted as missing. Raises InputError for a column of structs, maps or
+    lists of lists.
     """
     from pyarrow import compute
 

@@ -22,6 +22,7 @@ from simulator.workload.keys.reading import (
     BrokenCounter,
     KeyFile,
     Progress,
+    readable,
     unwatched,
 )
 from simulator.workload.keys.recognition import TextFormat
@@ -111,10 +112,11 @@ class KeyLog:
         end, separator = 0, self.options.separator
         for batch in batches:
             start, end = end, end + batch.num_rows
-            tables = {
-                name: key_chunk(batch.column(name), separator, start, self.words[name])
-                for name in self.tables
-            }
+            with readable(self.path):
+                tables = {
+                    name: key_chunk(batch.column(name), separator, start, self.words[name])
+                    for name in self.tables
+                }
             yield LogChunk(end, tables)
 
     def _bag(self, part: BagPart) -> LogChunk:
@@ -131,8 +133,9 @@ class KeyLog:
     ) -> Iterator[LogChunk]:
         events = file.stream(sequence.names, self._broken, progress)
         words = self.words[sequence.item]
-        for end, chunk in histories(events, sequence, self._broken, words):
-            yield LogChunk(end, {sequence.item: chunk})
+        with readable(self.path):
+            for end, chunk in histories(events, sequence, self._broken, words):
+                yield LogChunk(end, {sequence.item: chunk})
 
 
 def read_key_log(path: str | Path, options: LogOptions | None = None) -> KeyLog:
@@ -141,8 +144,9 @@ def read_key_log(path: str | Path, options: LogOptions | None = None) -> KeyLog:
     Read are CSV and TSV (also compressed by gzip, zstd, bz2 or lz4; the layouts of Criteo, Avazu,
     MovieLens and KuaiRand are recognised), Parquet, Arrow and Feather, NumPy's .npz with arrays
     `indices` and `offsets`, and PyTorch's .pt with the tensors of Meta's dlrm_datasets. Empty lines
-    are no samples. Lines with too few or too many fields, and those that an open quote swallowed,
-    are left out and counted in `KeyLog.broken`.
+    are no samples, nor are lines that repeat the header, as files joined end to end have them. Lines
+    with too few or too many fields, and those that an open quote swallowed, are left out and counted in
+    `KeyLog.broken`.
 
     Raises InputError (one line, with the file's name) for a missing file, a directory, an empty,
     binary or cut-off file, and for unknown columns.

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from simulator.errors import InputError, Where, did_you_mean
+from simulator.errors import InputError, Where, did_you_mean, regular_file
 from simulator.workload.keys.arrays import ZIP, open_zip
 from simulator.workload.keys.columnar import is_columnar, open_columnar
 from simulator.workload.keys.reading import KeyFile, readable
@@ -10,6 +10,7 @@ from simulator.workload.keys.recognition import TextFormat, layout_of
 from simulator.workload.keys.text import codec_of, open_text, opened
 
 SNIFFED_BYTES = 1 << 16
+MOST_COLUMNS = 10_000  # that are counted without being asked for
 # control characters that no text file holds; tab, line ends, form feed and escape are allowed
 NOT_TEXT = bytes(c for c in range(32) if c not in b"\t\n\r\f\x1b")
 
@@ -34,7 +35,7 @@ def _sniffed(path: Path) -> bytes:
         raise InputError("is a directory, not a key log", where)
     if not path.exists():
         raise InputError("there is no such file", where)
-    with readable(path), opened(path) as file:
+    with readable(path), opened(regular_file(path)) as file:
         start = bytes(file.read(SNIFFED_BYTES))
     if not start.strip():
         raise InputError("the file is empty", where)
@@ -53,8 +54,14 @@ def _refuse_binary(start: bytes, path: Path) -> None:
 
 
 def chosen(wanted: tuple[str, ...] | None, names: tuple[str, ...], path: Path) -> tuple[str, ...]:
-    """Return `wanted`, or all of the file's `names`; raise InputError for one that it does not have."""
+    """Return `wanted`, or all of the file's `names`.
+
+    Raises InputError for one that it does not have, and for all of very many.
+    """
     for column in wanted or ():
         if column not in names:
             raise InputError(f'there is no column "{column}"{did_you_mean(column, names)}', Where(str(path)))
+    if wanted is None and len(names) > MOST_COLUMNS:
+        problem = f"has {len(names)} columns, more than {MOST_COLUMNS}: name those that hold keys"
+        raise InputError(problem, Where(str(path)))
     return names if wanted is None else tuple(dict.fromkeys(wanted))

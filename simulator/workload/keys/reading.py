@@ -64,7 +64,9 @@ def readable(path: Path) -> Iterator[None]:
         raise InputError(error.problem, Where(str(path), error.where.line)) from None
     except (OSError, zlib.error, UnicodeDecodeError, pyarrow.ArrowException) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
-        if "truncated" in reason.lower():
+        if isinstance(error, UnicodeDecodeError):
+            reason = "it is not text in UTF-8"
+        elif "truncated" in reason.lower():
             reason = "the compressed file is cut off before its end"
         elif "straddl" in reason:
             reason = "a line is longer than the reader's block of a few MB, or a quote is left open"

@@ -3,12 +3,14 @@
 from pathlib import Path
 
 from simulator.errors import InputError, Where
+from simulator.units import shown
 from simulator.workload.keys.key_log import KeyLog, LogOptions, read_key_log
 from simulator.workload.keys.reading import Progress, unwatched
 from simulator.workload.keys.statistics import LogStatistics
 from simulator.workload.keys.table_counter import TableCounter
 
 DEFAULT_OWNERS = 8
+LARGEST_BATCH = 2**31 - 1
 
 
 def summarize(
@@ -23,10 +25,12 @@ def summarize(
     Memory: about 40 bytes per distinct key, and 0.3 GB. `owners` is the number of owners of rows
     whose load is measured; `progress(done, total)` is called as the file is read. Raises InputError for an
     unreadable file (see `read_key_log`), a log without samples or keys or shorter than one batch,
-    and for `batch` or `owners` below 1.
+    for `batch` or `owners` below 1, and for a `batch` beyond `LARGEST_BATCH`.
     """
     if batch < 1 or owners < 1:
         raise InputError(f"batch and owners must be at least 1, not {batch} and {owners}")
+    if batch > LARGEST_BATCH:
+        raise InputError(f"a batch holds at most {LARGEST_BATCH} samples, not {shown(batch)}")
     log = read_key_log(path, options)
     counters = {table: TableCounter(table, batch, owners) for table in log.tables}
     samples = _count(log, counters, progress)

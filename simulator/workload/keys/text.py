@@ -1,5 +1,7 @@
 """Reading delimited text, compressed or not, as a stream of Arrow record batches."""
 
+import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +16,7 @@ from simulator.workload.keys.recognition import Layout
 BLOCK_BYTES, LONGEST_LINE = 1 << 22, 1 << 22
 CODECS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd", b"BZh": "bz2", b"\x04\x22\x4d\x18": "lz4"}
 LINE_FEED, CARRIAGE_RETURN = 10, 13
+BYTE_ORDER = b"\xef\xbb\xbf"
 
 
 def codec_of(path: Path) -> str | None:
@@ -151,14 +154,23 @@ def open_text(path: Path, layout: Layout) -> ArrowFile:
 
     def stream(columns: tuple[str, ...], broken: BrokenCounter, progress: Progress) -> Iterator[Any]:
         parser, header = _Parser(layout, names, columns, broken), layout.header
+        again: re.Pattern[bytes] | None = None
         for block in _blocks(path, layout, progress):
             if header:
                 first = _first_line(block)
                 parser.lines, block, header = first.count(b"\n"), block[len(first) :], False
+                again = _repeated(first)
+            block = again.sub(b"", block) if again else block
             with readable(path):
                 yield from parser.batches(block)
 
     return ArrowFile(names, stream, layout.keys(names), layout.events(names))
+
+
+def _repeated(first: bytes) -> re.Pattern[bytes]:
+    """Return what finds the header once more: files that were joined have it several times."""
+    header = re.escape(first.strip(b"\r\n").removeprefix(BYTE_ORDER))
+    return re.compile(rb"^(?:" + BYTE_ORDER + rb")?" + header + rb"(?=\r?$)", re.MULTILINE)
 
 
 def _first_line(block: bytes) -> bytes:
@@ -177,7 +189,7 @@ def _header(path: Path, layout: Layout) -> tuple[str, ...]:
         names = tuple(csv.read_csv(BufferReader(line), _one_block(line, None), parsing).schema.names)
     if not layout.header:
         return tuple(f"column_{place}" for place in range(1, len(names) + 1))
-    twice = next((name for name in names if names.count(name) > 1), None)
+    twice = next((name for name, times in Counter(names).items() if times > 1), None)
     if twice is not None:
         raise InputError(f'the header names column "{twice}" twice', Where(str(path), line=1))
     return names

@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
-from simulator.errors import InputError, Where
+from simulator.errors import InputError, Where, regular_file
 from simulator.sharding.placement.torchrec.plan import TorchRecPlan
 from simulator.sharding.placement.torchrec.printed import from_printed, is_printed, to_printed
 from simulator.sharding.placement.torchrec.serialized import from_json, to_json
 from simulator.sharding.placement.torchrec.statistics import from_statistics, is_statistics
+
+MOST_BYTES = 64_000_000
 
 
 def read_torchrec_plan(path: str | Path) -> TorchRecPlan:
@@ -17,7 +19,11 @@ def read_torchrec_plan(path: str | Path) -> TorchRecPlan:
     """
     path = Path(path)
     try:
-        text = path.read_text(encoding="utf-8")
+        with regular_file(path).open("rb") as file:
+            content = file.read(MOST_BYTES + 1)
+        if len(content) > MOST_BYTES:
+            raise InputError(f"is larger than {MOST_BYTES // 10**6} MB", Where(str(path)))
+        text = content.decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise InputError(f"cannot be read: {reason}", Where(str(path))) from None

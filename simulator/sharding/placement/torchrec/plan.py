@@ -7,6 +7,7 @@ from itertools import groupby, pairwise
 from simulator.errors import InputError, did_you_mean
 from simulator.sharding.placement.placed import Chips, Placement
 from simulator.sharding.placement.shard import Demand, Shard, Span, piece
+from simulator.units import shown
 
 # TorchRec's names and abbreviations, and our word for the cut.
 KINDS = {
@@ -19,6 +20,8 @@ KINDS = {
     "data_parallel": "replica",
 }
 REPLICATED = "data_parallel"
+MOST = 2**53  # whole numbers below are exact in every reader of JSON
+MOST_RANKS = 2**20
 
 
 def known_sharding(name: str) -> str:
@@ -28,14 +31,33 @@ def known_sharding(name: str) -> str:
     return name
 
 
+def whole(value: object, least: int = 0, most: int = MOST) -> int:
+    """Return a whole number from `least` to below `most`, written in digits or not. Raises InputError."""
+    text = value if isinstance(value, str) and value.isascii() and value.isdigit() else ""
+    number = int(text) if 0 < len(text) <= 16 else value
+    if isinstance(number, bool) or not isinstance(number, int) or not least <= number < most:
+        raise InputError(f"a whole number from {least} to {most - 1} is needed, not {shown(value)}")
+    return number
+
+
 @dataclass(frozen=True)
 class TorchRecShard:
-    """`rows` and `columns` of a table on `rank`; `device` is the device's index in its host."""
+    """`rows` and `columns` of a table on `rank`; `device` is the device's index in its host.
+
+    Raises InputError for a shard without rows or columns, and for numbers that no table has.
+    """
 
     rows: Span
     columns: Span
     rank: int
     device: str = "cuda:0"
+
+    def __post_init__(self) -> None:
+        """Refuse impossible numbers."""
+        whole(self.rank, most=MOST_RANKS)
+        for span in (self.rows, self.columns):
+            whole(span.start)
+            whole(span.size, least=1)
 
     @property
     def placement(self) -> str:
@@ -47,7 +69,8 @@ class TorchRecShard:
 class TorchRecTable:
     """One parameter of a plan. `sharding` is TorchRec's name; data-parallel tables have ranks, no shards.
 
-    Raises InputError for an unknown sharding type, and for a sharded table without shards.
+    Raises InputError for an unknown sharding type, for a sharded table without shards, and for names
+    that are no text.
     """
 
     module: str
@@ -60,6 +83,11 @@ class TorchRecTable:
     def __post_init__(self) -> None:
         """Refuse unknown types, and shards that are missing."""
         known_sharding(self.sharding)
+        for name in (self.module, self.name, self.kernel):
+            if any("\ud800" <= letter <= "\udfff" for letter in name):
+                raise InputError(f"the name {shown(name)} holds half a character and cannot be written")
+        for rank in self.ranks:
+            whole(rank, most=MOST_RANKS)
         if not self.shards and self.sharding != REPLICATED:
             raise InputError(f'table "{self.name}" is {self.sharding} and has no shards')
 

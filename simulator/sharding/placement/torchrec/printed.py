@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from simulator.errors import InputError, Where
 from simulator.sharding.placement.shard import Span
-from simulator.sharding.placement.torchrec.plan import TorchRecPlan, TorchRecShard, TorchRecTable
+from simulator.sharding.placement.torchrec.plan import TorchRecPlan, TorchRecShard, TorchRecTable, whole
 from simulator.sharding.placement.torchrec.serialized import parsed_placement
 
 PARAMETERS = ["param", "sharding type", "compute kernel", "ranks"]
@@ -87,7 +87,7 @@ def _numbers(text: str, count: int | None = None) -> list[int]:
     """Return the whole numbers of a list such as `[0, 4096]`. Raises InputError for anything else."""
     if not re.fullmatch(r"\[\s*(\d+(\s*,\s*\d+)*)?\s*\]", text):
         raise InputError(f'"{text}" is no list of whole numbers')
-    numbers = [int(number) for number in re.findall(r"\d+", text)]
+    numbers = [whole(number) for number in re.findall(r"\d+", text)]
     if count is not None and len(numbers) != count:
         raise InputError(f'"{text}" should have {count} numbers')
     return numbers

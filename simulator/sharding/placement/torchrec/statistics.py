@@ -6,7 +6,13 @@ from collections.abc import Iterator
 from simulator.errors import InputError, Where
 from simulator.sharding.placement.cuts import blocks
 from simulator.sharding.placement.shard import Span
-from simulator.sharding.placement.torchrec.plan import TorchRecPlan, TorchRecShard, TorchRecTable
+from simulator.sharding.placement.torchrec.plan import (
+    MOST_RANKS,
+    TorchRecPlan,
+    TorchRecShard,
+    TorchRecTable,
+    whole,
+)
 
 ABBREVIATIONS = {
     "DP": "data_parallel",
@@ -84,7 +90,8 @@ def _ranks(text: str) -> Iterator[int]:
     """Yield the ranks of `0,2,5-7`."""
     for part in text.split(","):
         first, _, last = part.strip().partition("-")
-        yield from range(int(first), int(last or first) + 1)
+        first_rank, last_rank = (whole(end.strip(), most=MOST_RANKS) for end in (first, last or first))
+        yield from range(first_rank, last_rank + 1)
 
 
 def _shards(sharding: str, row: dict[str, str], ranks: tuple[int, ...]) -> Iterator[TorchRecShard]:
@@ -92,8 +99,8 @@ def _shards(sharding: str, row: dict[str, str], ranks: tuple[int, ...]) -> Itera
     found = _WIDTH.match(row[WIDTH])
     if found is None:
         raise InputError(f'"{row[WIDTH]}" is no width such as 128 or 128 (32)')
-    whole, part = int(found[1]), int(found[2] or found[1])
-    columns = -(-whole // part)
+    width, part = whole(found[1], least=1), whole(found[2] or found[1], least=1)
+    columns = -(-width // part)
     rows = len(ranks) // columns
     if (
         rows < 1
@@ -102,9 +109,9 @@ def _shards(sharding: str, row: dict[str, str], ranks: tuple[int, ...]) -> Itera
     ):
         raise InputError(f"{len(ranks)} ranks do not hold {columns} column shards of {sharding}")
     spots = [
-        (block, Span(n * part, min(part, whole - n * part)))
+        (block, Span(n * part, min(part, width - n * part)))
         for n in range(columns)
-        for block in blocks(int(row[ROWS]), rows)
+        for block in blocks(whole(row[ROWS], least=1), rows)
     ]
-    for (block, width), rank in zip(spots, ranks, strict=True):
-        yield TorchRecShard(block, width, rank)
+    for (block, span), rank in zip(spots, ranks, strict=True):
+        yield TorchRecShard(block, span, rank)

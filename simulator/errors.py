@@ -37,11 +37,11 @@ class RecscaleError(Exception):
         self.problem = problem
         self.where = where or Where()
         place = str(self.where)
-        super().__init__(_on_one_line(f"{place}: {problem}" if place else problem))
+        super().__init__(printable(f"{place}: {problem}" if place else problem))
 
 
-def _on_one_line(text: str) -> str:
-    """Escape control characters, and those that turn the direction of writing, wherever a name came from."""
+def printable(text: str) -> str:
+    """Return `text` with control characters and lone surrogates escaped, so that it is one line."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 

@@ -17,6 +17,8 @@ from itertools import product
 from math import isfinite
 from typing import Any
 
+from simulator.errors import printable
+
 _MAX_TEXT = 64
 _QUANTITY = re.compile(
     r"\s*([+-]?(?:\d[\d_]{0,30}(?:\.\d{0,30})?|\.\d{1,30})(?:[eE][+-]?\d{1,3})?)\s*([A-Za-z%/\s]{0,20})",
@@ -99,11 +101,6 @@ def shown(value: object) -> str:
 
 
 _CONTAINERS = {type(None): "nothing", dict: "a mapping", list: "a list", tuple: "a list"}
-
-
-def printable(text: str) -> str:
-    """Return `text` with control characters and lone surrogates escaped, so that it is one line."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def parse_quantity(text: object, dimension: str) -> float:

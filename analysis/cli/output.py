@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from analysis.cli.options import Format
-from simulator.units import printable
+from simulator.errors import printable
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -85,14 +85,14 @@ def _help_for(error: Exception) -> str:
 
 
 def _file_trouble(error: OSError) -> str:
-    from simulator.units import printable
+    from simulator.errors import printable
 
     reason = (error.strerror or str(error)).lower()
     return f"{printable(str(error.filename))}: {reason}" if error.filename is not None else reason
 
 
 def _say(problem: str, code: int) -> int:
-    from simulator.units import printable
+    from simulator.errors import printable
 
     with contextlib.suppress(BrokenPipeError):
         print(f"recscale: {printable(problem)}", file=sys.stderr, flush=True)

@@ -13,8 +13,8 @@ from math import isfinite
 from pathlib import Path
 
 from simulator.costs.curves import BUS_FACTORS, LogLog, Measured, Scale
-from simulator.errors import InputError, Where, did_you_mean, regular_file
-from simulator.units import printable, shown
+from simulator.errors import InputError, Where, did_you_mean, printable, regular_file
+from simulator.units import shown
 
 TABLE_COLUMNS = ("table_id", "group", "collective", "accel", "n_ranks", "n_nodes")
 OPTIONAL_COLUMNS = ("library", "notes", "source", "path", "commit", "licence", "network")

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from simulator.errors import Where
-from simulator.units import printable, shown
+from simulator.errors import Where, printable
+from simulator.units import shown
 
 KeyPath = tuple[str | int, ...]
 

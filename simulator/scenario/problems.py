@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel, RootModel, ValidationError
 
-from simulator.errors import InputError, did_you_mean
+from simulator.errors import InputError, did_you_mean, printable
 from simulator.scenario.document import Document, KeyPath
-from simulator.units import printable, shown
+from simulator.units import shown
 
 _WANTED = {
     "a whole number": "int_type int_parsing int_parsing_size int_from_float",

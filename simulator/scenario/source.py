@@ -6,11 +6,11 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import NoReturn
 
-from simulator.errors import InputError, Where, did_you_mean
+from simulator.errors import InputError, Where, did_you_mean, printable
 from simulator.scenario.document import Document, KeyPath, dotted
 from simulator.scenario.overrides import apply_overrides
 from simulator.scenario.yaml_guard import YamlTextError, load
-from simulator.units import printable, shown
+from simulator.units import shown
 
 __all__ = ["Document", "KeyPath", "apply_overrides", "dotted", "parse_document", "read_document"]
 

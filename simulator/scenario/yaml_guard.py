@@ -11,8 +11,9 @@ from typing import Any
 
 import yaml
 
+from simulator.errors import printable
 from simulator.scenario.document import KeyPath
-from simulator.units import printable, shown
+from simulator.units import shown
 
 MAX_DEPTH = 50
 MAX_NODES = 100_000

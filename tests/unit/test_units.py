@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simulator.errors import printable
 from simulator.units import (
     DIMENSIONS,
     format_bandwidth,
@@ -14,7 +15,6 @@ from simulator.units import (
     format_rate,
     format_time,
     parse_quantity,
-    printable,
     shown,
     spellings,
 )

@@ -17,10 +17,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from simulator.errors import InputError, Where, did_you_mean
+from simulator.errors import InputError, Where, did_you_mean, printable
 from simulator.hardware.graphs import soundness
 from simulator.hardware.graphs.fabric_graph import FabricGraph, Sketch
-from simulator.units import parse_quantity, printable, shown
+from simulator.units import parse_quantity, shown
 
 KINDS = ("accelerator", "host", "memory", "nic", "port", "switch")
 _FILE = ("name", "nodes", "links")

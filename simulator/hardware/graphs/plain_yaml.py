@@ -5,8 +5,8 @@ from typing import Any
 
 import yaml
 
-from simulator.errors import InputError, Where, regular_file
-from simulator.units import printable, shown
+from simulator.errors import InputError, Where, printable, regular_file
+from simulator.units import shown
 
 MOST_BYTES = 4_000_000
 MOST_DEPTH = 20

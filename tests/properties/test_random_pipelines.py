@@ -451,12 +451,13 @@ def test_more_ranks_of_the_same_kinds_change_no_time(plan: Plan, copies: int) ->
 
 @settings(max_examples=100, suppress_health_check=list(HealthCheck))
 @given(plans(closed=True))
-def test_a_rank_spends_one_event_per_collective_and_none_on_local_stages(plan: Plan) -> None:
+def test_a_rank_spends_at_most_one_event_per_collective_and_none_on_local_stages(plan: Plan) -> None:
     graph = compiled(plan)
     durations = durations_of(graph, plan, 6)
     collectives = 6 * sum(node.stage.work.rendezvous for node in graph.nodes)
     assert run_events(graph, durations).events == collectives
-    assert run_events(graph, durations, folded=False).events == collectives * plan.ranks
+    # ranks that are at the same point at the same time share an event, so there may be fewer
+    assert collectives <= run_events(graph, durations, folded=False).events <= collectives * plan.ranks
 
 
 @settings(max_examples=100, suppress_health_check=list(HealthCheck))

@@ -55,6 +55,9 @@ class Row:
         return asdict(self)
 
 
+SUMMED = ("compute", "input", "lookup", "parameter_server", "all_to_all")
+
+
 @dataclass(frozen=True)
 class Request:
     """What to compare. Empty `policies` or `workers`: those of the scenario itself.
@@ -199,12 +202,12 @@ def row_of(run: Run, policy: str) -> Row:
         exposed_all_to_all_ms=exposed["all_to_all"],
         exposed_all_reduce_ms=exposed["all_reduce"],
         exposed_other_ms=exposed["other"] + exposed["parameter_server"],
-        plain_sum_of_raw_parts_ms=sum(raw[kind] for kind in ("compute", "input", "lookup", "all_to_all")),
+        plain_sum_of_raw_parts_ms=sum(raw[kind] for kind in SUMMED),
         staleness_declared_steps=report.staleness_steps["declared"],
         staleness_observed_max_steps=report.staleness_steps["observed_max"],
         peak_memory_hbm_bytes=report.peak_memory_bytes["hbm"],
         peak_memory_host_bytes=report.peak_memory_bytes["host"],
-        notes=tuple(report.notes),
+        notes=(*report.notes, *(f"beyond data: {what}" for what in report.extrapolated)),
     )
 
 

@@ -2,7 +2,8 @@
 
 Two ideas carry all of it. *Similarity*: when the algorithm is so many equal steps with a message of
 size/ranks each, then time per step as a function of the message is one curve for all scales (our
-derivation, from the ring and direct-exchange cost forms of Thakur, Rabenseifner and Gropp, 2005).
+derivation, from abc import ABC, abstractmethod
+from the ring and direct-exchange cost forms of Thakur, Rabenseifner and Gropp, 2005).
 *Trees*: time grows by the same amount each time that the nodes double.
 """
 
@@ -17,7 +18,7 @@ from simulator.quantities import FloatArray
 
 
 @dataclass(frozen=True)
-class _Steps:
+class _Steps(ABC):
     """Similarity: `steps(scale)` equal steps, each with a message of size/ranks.
 
     Within one host the steps are the peers. Between hosts only tables between hosts count: the
@@ -53,9 +54,9 @@ class _Steps:
     def _count(self, scale: Scale) -> float:
         return self.steps(scale) if scale.nodes > 1 else max(scale.ranks - 1, 1)
 
+    @abstractmethod
     def steps(self, scale: Scale) -> float:
         """Return the steps that cross the network."""
-        raise NotImplementedError
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,11 @@
 
 Two ideas carry all of it. *Similarity*: when the algorithm is so many equal steps with a message of
 size/ranks each, then time per step as a function of the message is one curve for all scales (our
-derivation, from abc import ABC, abstractmethod
-from the ring and direct-exchange cost forms of Thakur, Rabenseifner and Gropp, 2005).
+derivation, from the ring and direct-exchange cost forms of Thakur, Rabenseifner and Gropp, 2005).
 *Trees*: time grows by the same amount each time that the nodes double.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import log2
 

@@ -72,11 +72,8 @@ class Plan:
 
     def check_complete(self, waits: Sequence[int], common: bool) -> None:
         """Raise AssertionError when some instance never ran: the graph was live, so all must have."""
-        left = (
-            self.common[instance % self.nodes] == common
-            for instance in np.flatnonzero(waits[: self.instances])
-        )
-        if any(left):
+        left = np.array(waits[: self.instances]).reshape(self.cycles, self.nodes)
+        if left[:, np.array(self.common) == common].any():
             raise AssertionError("the simulation ended with stages that never ran")
 
 

@@ -61,8 +61,9 @@ class Crowd:
         """Start all that waits for nothing."""
         for instance in self.plan.first(common=True):
             self._go_on(instance, np.zeros(len(self._times), dtype=np.int64))
+        first = self.plan.first(common=False)
         for cohort in self.cohorts:
-            for instance in self.plan.first(common=False):
+            for instance in first:
                 cohort.start(instance)
 
     def complete(self, instance: int, end: IntArray) -> None:

@@ -117,7 +117,17 @@ class SharedRank:
     pass in vain, which is cheaper than a second one.
     """
 
-    __slots__ = ("_agenda", "_done", "_needs", "_running", "_since", "_span_ns", "_telling", "_wake_at")
+    __slots__ = (
+        "_agenda",
+        "_done",
+        "_needs",
+        "_running",
+        "_shared_by",
+        "_since",
+        "_span_ns",
+        "_telling",
+        "_wake_at",
+    )
 
     def __init__(self, agenda: Agenda, needs: Needs, done: Callable[[int, int], None]) -> None:
         """Start with an idle rank."""
@@ -127,6 +137,7 @@ class SharedRank:
         self._running: list[_Running] = []
         self._since = 0  # the time up to which what is left of each is right
         self._span_ns = 0.0  # from then to the next end
+        self._shared_by = 0  # how many ran when speeds were set
         self._wake_at = NEVER
         self._telling = False
 
@@ -141,7 +152,7 @@ class SharedRank:
             self._go_on(over)
         else:  # alone: most stages are, and need no more than this
             self._running.append(started)
-            self._since, self._span_ns = self._agenda.now, duration_ns
+            self._since, self._span_ns, self._shared_by = self._agenda.now, duration_ns, 1
             self._wake_by(self._since + duration_ns)
 
     def _run_to(self, now: int) -> list[_Running]:
@@ -171,6 +182,7 @@ class SharedRank:
     def _set_speeds(self) -> None:
         """Share anew among what runs now, and see when the next one ends."""
         running = self._running
+        self._shared_by = len(running)
         if len(running) == 1:  # a stage needs at most all of a resource
             running[0].speed = 1.0
             self._span_ns = running[0].left_ns
@@ -188,7 +200,8 @@ class SharedRank:
             self._done(one.instance, now)
         self._telling = False
         if self._running:
-            self._set_speeds()
+            if len(self._running) > self._shared_by:
+                self._set_speeds()
             self._wake_by(now + ceil(self._span_ns - ROUNDING_NS))
 
     def _wake_by(self, moment: int) -> None:

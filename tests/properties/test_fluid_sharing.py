@@ -96,6 +96,13 @@ def test_nothing_ends_before_its_busiest_link_could_be_done(problem: tuple[np.nd
     assert finish_times(*problem).max() >= bottleneck_seconds(*problem) * (1 - 1e-12)
 
 
+def test_a_link_without_flows_is_not_taken_for_one_with_flows() -> None:
+    capacity = np.full(3, 2e9)
+    flows = FlowClasses.over([[1]], bytes=1e6)
+    folded = fold(capacity, flows)
+    assert finish_times(folded.capacity, folded.flows)[folded.flow_class] == [5e-4]
+
+
 @given(problems(few))
 def test_folding_changes_no_end(problem: tuple[np.ndarray, FlowClasses]) -> None:
     folded = fold(*problem)

@@ -54,7 +54,7 @@ def _stable_colours(capacity: FloatArray, flows: FlowClasses, owner: IntArray) -
     link = _number(_mix(capacity.view(np.uint64)))
     flow = _number(_hash_of(flows.bytes, flows.weight, flows.cap))
     crossing = _hash_of(flows.coefficient)
-    known = 0
+    known = -1  # even where all start alike, some links may carry flows and others none
     while known < link.max() + flow.max():
         known = link.max() + flow.max()
         flow = _refined(flow, owner, _mix(link.astype(np.uint64))[flows.link] ^ crossing)

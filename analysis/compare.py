@@ -13,11 +13,6 @@ DEFAULT_MICRO_BATCHES = 8
 ASSUMED = (
     f"micro_batches is assumed to be {DEFAULT_MICRO_BATCHES}: the scenario states none (--micro-batches N)"
 )
-_PARAMETERS = {
-    "dual_buffer": ("buffers",),
-    "frozen_window": ("micro_batches",),
-    "nestpipe": ("buffers", "micro_batches"),
-}
 
 
 @dataclass(frozen=True)
@@ -110,7 +105,7 @@ def policy_part(scenario: Scenario, name: str, micro_batches: int | None) -> dic
         return dict(own)
     default = {"micro_batches": micro_batches or DEFAULT_MICRO_BATCHES}
     given = {**default, **dict(_stated(own))}
-    return {"kind": name, **{key: given[key] for key in _PARAMETERS.get(name, ()) if key in given}}
+    return {"kind": name, **{key: given[key] for key in catalog.taken_by(name) if key in given}}
 
 
 def assumes_micro_batches(scenario: Scenario, request: Request) -> bool:
@@ -126,7 +121,7 @@ def ignores_micro_batches(scenario: Scenario, request: Request) -> bool:
 
 
 def _needs_micro_batches(request: Request) -> bool:
-    return any("micro_batches" in _PARAMETERS.get(name, ()) for name in request.policies)
+    return any("micro_batches" in catalog.taken_by(name) for name in request.policies)
 
 
 def _has_micro_batches(scenario: Scenario) -> bool:

@@ -14,6 +14,11 @@ from simulator.pipeline import Pipeline, Stage
 from simulator.sharding.step import TrainStep
 
 CONSISTENCY = ("synchronous", "stale", "asynchronous")
+REQUIREMENTS = {
+    "sparse_cores": "accelerators with sparse cores",
+    "servers": "tables on parameter servers (sharding tier remote)",
+    "no_servers": "tables at the workers (no sharding tier remote)",
+}
 
 
 def weaker(*promises: str) -> str:
@@ -22,7 +27,11 @@ def weaker(*promises: str) -> str:
 
 
 class Policy(Protocol):
-    """Anything that turns a step's quantities into a pipeline, with its promise beside it."""
+    """Anything that turns a step's quantities into a pipeline, with its promise beside it.
+
+    A policy that works on some hardware or sharding only says so in `needs`, in words of `REQUIREMENTS`;
+    one without the attribute works anywhere.
+    """
 
     @property
     def consistency(self) -> str:
@@ -61,6 +70,7 @@ class IntraBatch(ABC):
 
     consistency: ClassVar[str] = "synchronous"
     staleness_steps: ClassVar[int] = 0
+    needs: ClassVar[tuple[str, ...]] = ()
     micro_batches: int = 1
 
     @abstractmethod
@@ -79,6 +89,7 @@ class InterBatch(ABC):
 
     consistency: ClassVar[str] = "synchronous"
     staleness_steps: ClassVar[int] = 0
+    needs: ClassVar[tuple[str, ...]] = ()
 
     @abstractmethod
     def embed(self, step: TrainStep, intra_batch: IntraBatch) -> Pipeline:

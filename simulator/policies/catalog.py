@@ -11,8 +11,8 @@ from typing import Any
 
 from simulator.errors import InputError, did_you_mean
 from simulator.policies.base import InterBatch, IntraBatch, Policy
-from simulator.policies.dual_buffer import DualBuffer
-from simulator.policies.frozen_window import FrozenWindow
+from simulator.policies.dual_buffer import Buffers, DualBuffer
+from simulator.policies.frozen_window import FrozenWindow, MicroBatches
 from simulator.policies.nested import Nested
 from simulator.policies.parts import WholeBatch
 from simulator.policies.serialized import Serialized
@@ -28,7 +28,7 @@ INTER_BATCH: Mapping[str, type[InterBatch]] = {
 INTRA_BATCH: Mapping[str, type[IntraBatch]] = {"whole_batch": WholeBatch, "frozen_window": FrozenWindow}
 
 
-def nestpipe(buffers: int = 2, micro_batches: int = 8) -> Nested:
+def nestpipe(micro_batches: MicroBatches, buffers: Buffers = 2) -> Nested:
     """Return NestPipe: dual-buffer pipelining around frozen-window pipelining."""
     return Nested(DualBuffer(buffers), FrozenWindow(micro_batches))
 
@@ -44,6 +44,16 @@ def names() -> tuple[str, ...]:
     """Return the names of all policies, those of installed outside packages included."""
     outside = {point.name for point in entry_points(group=ENTRY_POINTS)}
     return tuple(sorted(BUILT_IN.keys() | outside))
+
+
+def parameters(maker: Callable[..., Any]) -> Mapping[str, Parameter]:
+    """Return what a policy takes, by name, with types and defaults."""
+    return signature(maker, eval_str=True).parameters
+
+
+def taken_by(name: str) -> tuple[str, ...]:
+    """Return the names of the parameters of a policy of this catalog; none for any other."""
+    return tuple(parameters(BUILT_IN[name])) if name in BUILT_IN else ()
 
 
 def build(name: str, **parameters: Any) -> Policy:

@@ -7,6 +7,7 @@ the buffer of batch k is taken only when batch k - 2 has been written back.
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
 from simulator.errors import InputError
 from simulator.pipeline import Access, Buffer, Carry, Pipeline, Stage
@@ -14,12 +15,14 @@ from simulator.policies.base import Fragment, InterBatch, IntraBatch
 from simulator.policies.parts import ROWS, copy_inputs, read_inputs, retrieve_rows, route_keys, write_back
 from simulator.sharding.step import TrainStep
 
+Buffers = Literal[1, 2]
+
 
 @dataclass(frozen=True)
 class DualBuffer(InterBatch):
     """Row buffers in device memory (`buffers`: 2, or 1 to see what the second is worth)."""
 
-    buffers: int = 2
+    buffers: Buffers = 2
 
     def __post_init__(self) -> None:
         """Refuse buffer counts for which the refresh rule does not hold."""
@@ -29,7 +32,7 @@ class DualBuffer(InterBatch):
     def embed(self, step: TrainStep, intra_batch: IntraBatch) -> Pipeline:
         """Return read+4, inputs+3, route+2, retrieve+1, refresh, then `intra_batch` and write-back."""
         two = self.buffers == 2
-        read = read_inputs(step, ahead=4)
+        read = read_inputs(step, ahead=4, parts=intra_batch.micro_batches)
         inputs = copy_inputs(step, read, ahead=3)
         route = route_keys(step, inputs, ahead=2)
         retrieve = retrieve_rows(step, route, ahead=1 if two else 0)

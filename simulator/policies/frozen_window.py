@@ -6,7 +6,10 @@ whole batch. The network fetches micro-batch i + 1 while i computes; of 2N all-t
 first forward one and the last gradient one have nothing to hide behind, a share of 1/N.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from annotated_types import Le
 
 from simulator.errors import InputError
 from simulator.pipeline import Stage
@@ -14,12 +17,14 @@ from simulator.policies.base import Fragment, IntraBatch
 from simulator.policies.parts import Backward, backward, exchange_rows, forward, send_gradients, update
 from simulator.sharding.step import TrainStep
 
+MicroBatches = Annotated[int, Le(1024)]
+
 
 @dataclass(frozen=True)
 class FrozenWindow(IntraBatch):
     """N micro-batches per batch (`micro_batches`), one update. Raises InputError when N < 1."""
 
-    micro_batches: int = 8
+    micro_batches: MicroBatches = field()  # no default: how many is the decision to make
 
     def __post_init__(self) -> None:
         """Refuse a window without micro-batches."""

@@ -5,15 +5,16 @@ from dataclasses import dataclass
 
 from simulator.pipeline import Access, Carry, Pipeline, Stage
 from simulator.policies.base import Fragment, IntraBatch
+from simulator.sharding.reading import read_samples
 from simulator.sharding.step import MicroStep, TrainStep
 
 HOST = Access("host rows", of=None)
 ROWS = Access("rows on device")
 
 
-def read_inputs(step: TrainStep, ahead: int = 0) -> Stage:
-    """Host cores read and prepare a batch (NestPipe stage 1)."""
-    return Stage("read", "input", step.read, ahead=ahead)
+def read_inputs(step: TrainStep, ahead: int = 0, parts: int = 1) -> Stage:
+    """Host cores read and prepare a batch, and cluster it for `parts` micro-batches (NestPipe stage 1)."""
+    return Stage("read", "input", read_samples(step, parts), ahead=ahead)
 
 
 def copy_inputs(step: TrainStep, read: Stage, ahead: int = 0) -> Stage:
@@ -136,7 +137,7 @@ class WholeBatch(IntraBatch):
 
 def embed_serially(step: TrainStep, intra_batch: IntraBatch) -> Pipeline:
     """Return a pipeline with one batch in flight: the next is read when this one is written back."""
-    read = read_inputs(step)
+    read = read_inputs(step, parts=intra_batch.micro_batches)
     inputs = copy_inputs(step, read)
     route = route_keys(step, inputs)
     retrieve = retrieve_rows(step, route)

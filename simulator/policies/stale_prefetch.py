@@ -22,7 +22,7 @@ class StalePrefetch(InterBatch):
 
     def embed(self, step: TrainStep, intra_batch: IntraBatch) -> Pipeline:
         """Return the prefetch stream beside `intra_batch`; updated rows are written back behind it."""
-        read = read_inputs(step, ahead=1)
+        read = read_inputs(step, ahead=1, parts=intra_batch.micro_batches)
         inputs = copy_inputs(step, read, ahead=1)
         route = route_keys(step, inputs, ahead=1)
         retrieve = retrieve_rows(step, route, ahead=1)

@@ -1,14 +1,23 @@
-"""The `policy` part of a scenario, and the two parts of a nested one."""
+"""The `policy` part of a scenario: one specification per policy, read off what the policy takes.
 
-from typing import Annotated, Any, Literal
+A policy of the catalog is registered in one place, `simulator.policies.catalog`; the fields that a
+scenario may set are the parameters of its class, whole numbers from 1 up unless the class says more
+(`Annotated[int, Le(1024)]`).
+"""
 
-from pydantic import ConfigDict, Field, ValidatorFunctionWrapHandler, WrapValidator
+from collections.abc import Callable, Mapping
+from functools import reduce
+from inspect import Parameter, getdoc
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
+
+from pydantic import ConfigDict, Field, ValidatorFunctionWrapHandler, WrapValidator, create_model
 
 from simulator.policies import catalog
-from simulator.policies.base import InterBatch, IntraBatch, Policy
+from simulator.policies.base import Policy
 from simulator.policies.nested import Nested
 from simulator.scenario.base import Spec
-from simulator.scenario.fields import Count
+from simulator.scenario.fields import Count, Flag
 
 
 class NamedPolicySpec(Spec):
@@ -18,66 +27,66 @@ class NamedPolicySpec(Spec):
 
     def build(self) -> Policy:
         """Return the policy. Raises InputError on parameters that it does not take."""
-        return catalog.build(self.kind, **{name: value for name, value in self if name != "kind"})
+        return catalog.build(self.kind, **self.parameters)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What the file says beside the kind."""
+        return {name: value for name, value in self if name != "kind"}
 
 
-class SerializedSpec(NamedPolicySpec):
-    """One batch in flight."""
-
-    kind: Literal["serialized"]
-
-
-class StalePrefetchSpec(NamedPolicySpec):
-    """Asynchronous prefetch, one step stale."""
-
-    kind: Literal["stale_prefetch"]
+def spec_of(name: str, maker: Callable[..., Any]) -> type[NamedPolicySpec]:
+    """Return the specification of the policy `name`, with one field per parameter of `maker`."""
+    fields: dict[str, Any] = {one.name: _field(one) for one in catalog.parameters(maker).values()}
+    title = "".join(word.capitalize() for word in name.split("_")) + "Spec"
+    summary = (getdoc(maker) or name).splitlines()[0]
+    fields["kind"] = (Literal[name], ...)
+    return create_model(title, __base__=NamedPolicySpec, __doc__=summary, **fields)
 
 
-class DualBufferSpec(NamedPolicySpec):
-    """Dual-buffer pipelining over batches."""
-
-    kind: Literal["dual_buffer"]
-    buffers: Literal[1, 2] = 2
+def _field(parameter: Parameter) -> tuple[Any, Any]:
+    default = ... if parameter.default is parameter.empty else parameter.default
+    return _checked(parameter.annotation), default
 
 
-class WholeBatchSpec(NamedPolicySpec):
-    """The batch handled whole."""
-
-    kind: Literal["whole_batch"]
-
-
-class FrozenWindowSpec(NamedPolicySpec):
-    """Micro-batches within a frozen window."""
-
-    kind: Literal["frozen_window"]
-    micro_batches: Annotated[Count, Field(le=1024)]
+def _checked(annotation: Any) -> Any:
+    """Return what a scenario may hold for a parameter of this type."""
+    if get_origin(annotation) is Annotated:
+        kind, *limits = get_args(annotation)
+        return Annotated[(_checked(kind), *limits)]
+    simple = {int: Count, bool: Flag}
+    return simple.get(annotation, annotation)
 
 
-class NestPipeSpec(NamedPolicySpec):
-    """dual_buffer around frozen_window."""
+def _specs(makers: Mapping[str, Callable[..., Any]]) -> Any:
+    """Return the union of the specifications of `makers`, told apart by `kind`."""
+    return Annotated[reduce(or_, _members(makers)), Field(discriminator="kind")]
 
-    kind: Literal["nestpipe"]
-    buffers: Literal[1, 2] = 2
-    micro_batches: Annotated[Count, Field(le=1024)]
+
+def _members(makers: Mapping[str, Callable[..., Any]]) -> list[Any]:
+    return [spec_of(*one) for one in makers.items()]
+
+
+if TYPE_CHECKING:  # the members are made from the catalog, which a type checker cannot follow
+    InterBatchSpec = NamedPolicySpec
+    IntraBatchSpec = NamedPolicySpec
+else:
+    InterBatchSpec = _specs(catalog.INTER_BATCH)
+    IntraBatchSpec = _specs(catalog.INTRA_BATCH)
 
 
 class NestedSpec(Spec):
     """Any inter-batch policy around any intra-batch policy."""
 
     kind: Literal["nested"]
-    inter_batch: Annotated[SerializedSpec | StalePrefetchSpec | DualBufferSpec, Field(discriminator="kind")]
-    intra_batch: Annotated[WholeBatchSpec | FrozenWindowSpec, Field(discriminator="kind")]
+    inter_batch: InterBatchSpec
+    intra_batch: IntraBatchSpec
 
     def build(self) -> Policy:
-        """Return the nested policy."""
+        """Return the nested policy. Raises InputError where the two cannot be combined."""
         inter, intra = self.inter_batch, self.intra_batch
-        outer: InterBatch = catalog.INTER_BATCH[inter.kind](**_parameters(inter))
-        inner: IntraBatch = catalog.INTRA_BATCH[intra.kind](**_parameters(intra))
-        return Nested(outer, inner)
-
-
-def _parameters(spec: NamedPolicySpec) -> dict[str, Any]:
-    return {name: value for name, value in spec if name != "kind"}
+        outer = catalog.INTER_BATCH[inter.kind](**inter.parameters)
+        return Nested(outer, catalog.INTRA_BATCH[intra.kind](**intra.parameters))
 
 
 class OutsidePolicySpec(NamedPolicySpec):
@@ -85,24 +94,25 @@ class OutsidePolicySpec(NamedPolicySpec):
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
-    def build(self) -> Policy:
-        """Return the policy."""
-        return catalog.build(self.kind, **(self.model_extra or {}))
-
-
-BUILT_IN_KINDS = ("serialized", "stale_prefetch", "dual_buffer", "frozen_window", "nestpipe", "nested")
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """What the file says beside the kind."""
+        return dict(self.model_extra or {})
 
 
 def _outside_first(value: Any, built_in: ValidatorFunctionWrapHandler) -> Any:
     """Let a policy that only an installed package knows be checked by that package."""
     kind = value.get("kind") if isinstance(value, dict) else None
-    if isinstance(kind, str) and kind not in BUILT_IN_KINDS and kind in catalog.names():
+    known = {*catalog.BUILT_IN, "nested"}
+    if isinstance(kind, str) and kind not in known and kind in catalog.names():
         return OutsidePolicySpec.model_validate(value)
     return built_in(value)
 
 
-BuiltInPolicySpec = Annotated[
-    SerializedSpec | StalePrefetchSpec | DualBufferSpec | FrozenWindowSpec | NestPipeSpec | NestedSpec,
-    Field(discriminator="kind"),
-]
+if TYPE_CHECKING:
+    BuiltInPolicySpec = NamedPolicySpec | NestedSpec
+else:
+    BuiltInPolicySpec = Annotated[
+        reduce(or_, [*_members(catalog.BUILT_IN), NestedSpec]), Field(discriminator="kind")
+    ]
 PolicySpec = Annotated[BuiltInPolicySpec, WrapValidator(_outside_first)]

@@ -15,6 +15,7 @@ from simulator.errors import InputError, RecscaleError, Where
 from simulator.hardware import Cluster
 from simulator.pipeline import MarkedGraph, compile_pipeline
 from simulator.policies.base import Policy
+from simulator.scenario.applicable import check_applicable
 from simulator.scenario.base import Spec
 from simulator.scenario.cluster_spec import ClusterSpec
 from simulator.scenario.document import Document
@@ -102,18 +103,10 @@ class Scenario:
         self.at("sharding", lambda: step.placed.shards)
         return step
 
-    def _check_parts(self) -> None:
-        """Raise InputError when a batch has fewer samples than its micro-batches."""
-        parts = getattr(self.policy, "micro_batches", 1)
-        if parts > self.workload.batch:
-            raise InputError(
-                f"{parts} micro-batches are more than the {self.workload.batch} samples of a batch"
-            )
-
     @cached_property
     def graph(self) -> MarkedGraph:
         """The pipeline in compiled form. Raises InfeasibleError when it deadlocks or runs away."""
-        self.at("policy", self._check_parts)
+        self.at("policy", lambda: check_applicable(self.policy, self.cluster, self.step))
         return self.at("policy", lambda: compile_pipeline(self.policy.plan(self.step)))
 
     def with_overrides(self, settings: list[str]) -> "Scenario":

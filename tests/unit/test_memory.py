@@ -73,7 +73,7 @@ def test_inputs_count_for_all_batches_that_have_been_read_and_not_trained(step: 
 
 
 def test_totals_are_the_sums_of_their_items(step: TrainStep) -> None:
-    found = memory_of(step, policies.build("nestpipe"), 8)
+    found = memory_of(step, policies.build("nestpipe", micro_batches=8), 8)
     assert found.totals() == {"hbm": sum(found.hbm.values()), "host": sum(found.host.values())}
     assert all(size > 0 for size in found.hbm.values())
 

@@ -1,0 +1,96 @@
+"""`recscale sweep`: many scenarios from one grid file."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from analysis.cli.options import Engine, Format, FormatName, takes
+from analysis.cli.progress import progress
+
+if TYPE_CHECKING:
+    from analysis.sweep.executors import Workers
+    from analysis.sweep.grid import Grid
+    from analysis.sweep.points import Record
+
+
+@dataclass(frozen=True)
+class SweepOptions:
+    """What `sweep` takes."""
+
+    grid: Annotated[
+        Path, typer.Argument(metavar="GRID", help="A grid file (YAML): what to vary, and in what.")
+    ]
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where results go (default: GRID's name).")
+    ] = None
+    jobs: Annotated[
+        int | None, typer.Option(metavar="N", min=1, max=1024, help="Processes (default: one per core).")
+    ] = None
+    dask: Annotated[
+        str | None, typer.Option(metavar="ADDRESS", help="Run on a Dask scheduler, tcp://HOST:PORT.")
+    ] = None
+    resume: Annotated[bool, typer.Option("--resume", help="Keep what DIR holds and run what is missing.")] = (
+        False
+    )
+    engine: Annotated[Engine | None, typer.Option(help="Instead of the engine of the grid file.")] = None
+    format: FormatName = Format.table
+
+
+@takes(SweepOptions)
+def sweep(options: SweepOptions) -> None:
+    """Run every point of a grid of scenarios, side by side; a killed sweep resumes."""
+    from analysis.cli.output import Answer
+    from analysis.cli.views.sweep import draw_sweep
+    from analysis.sweep.grid import read_grid
+    from analysis.sweep.points import DONE
+    from simulator.errors import InfeasibleError, InputError
+
+    if options.dask is not None and options.jobs is not None:
+        raise InputError("--jobs and --dask exclude each other: a scheduler has its own workers")
+    grid = read_grid(options.grid)
+    if options.engine is not None:
+        grid = grid.on(options.engine.value)
+    folder = options.out or Path(options.grid.stem)
+    records = _run(grid, folder, options)
+    print(f"recscale: {len(records):,} points in {folder}", file=sys.stderr)
+    flat = [_row(record) for record in records]
+    Answer(flat, flat, lambda console: draw_sweep(grid, records, console)).show(options.format)
+    if not any(record["status"] == DONE for record in records):
+        raise InfeasibleError(f"no point could run; the first: {records[0]['error']}")
+
+
+def _run(grid: "Grid", folder: Path, options: SweepOptions) -> "list[Record]":
+    from analysis.sweep.running import SweepRequest
+    from analysis.sweep.running import sweep as run_all
+
+    with progress("sweeping", len(grid.points), unit="points") as work:
+
+        def finished(points: int) -> None:
+            work.done += points
+            work.settled += points
+
+        return run_all(grid, SweepRequest(folder, _workers(options), options.resume, finished))
+
+
+def _workers(options: SweepOptions) -> "Workers":
+    from os import cpu_count
+
+    from analysis.sweep.executors import DaskCluster, LocalProcesses
+
+    if options.dask is not None:
+        return DaskCluster(options.dask)
+    return LocalProcesses(options.jobs or cpu_count() or 1)
+
+
+def _row(record: "Record") -> "Record":
+    """Put what was set first, under its own paths."""
+    import json
+
+    settings = json.loads(record["settings"])
+    shown = {
+        path: json.dumps(value) if isinstance(value, dict) else value for path, value in settings.items()
+    }
+    return {**shown, **{name: value for name, value in record.items() if name != "settings"}}

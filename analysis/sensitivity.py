@@ -40,6 +40,31 @@ def sensitivities(scenario: Scenario, bottleneck: Bottleneck) -> list[Sensitivit
     return sorted(found, key=lambda one: (-abs(one.elasticity), not one.used, one.parameter))
 
 
+@dataclass(frozen=True)
+class Gain:
+    """What `factor` times `parameter` makes of the lower bound: `step_ms`, and the share of it saved."""
+
+    parameter: str
+    value: str
+    factor: float
+    step_ms: float
+    saved_share: float
+
+
+def gains(scenario: Scenario, bottleneck: Bottleneck, more: float = 1.1) -> list[Gain]:
+    """Return what an improvement of each physical parameter by `more` brings, the largest gains first.
+
+    Times are made shorter by it and rates larger, whichever helps; parameters that save less than a
+    thousandth of the step are left out, and so are those that cannot be that large.
+    """
+    base = _Base(scenario, bottleneck)
+    tried = [
+        base.gain(parameter, factor) for parameter in parameters(scenario) for factor in (more, 1 / more)
+    ]
+    kept = [gain for gain in tried if gain is not None and gain.saved_share >= 1e-3]
+    return sorted(kept, key=lambda gain: (-gain.saved_share, gain.parameter))
+
+
 class _Base:
     """The scenario as it is, and how to find its lower bound with something changed."""
 
@@ -64,6 +89,14 @@ class _Base:
             self._elasticity(bounds),
             any(used for _, (_, used) in tried),
         )
+
+    def gain(self, parameter: Parameter, factor: float) -> Gain | None:
+        """Return what `factor` times `parameter` brings, or None where it is not possible."""
+        bound, _ = self._bound(parameter, min(factor, parameter.largest_factor))
+        if bound is None or not self.bound:
+            return None
+        saved = 1.0 - bound / self.bound
+        return Gain(parameter.path, parameter.text, min(factor, parameter.largest_factor), bound / 1e6, saved)
 
     def _factors(self, parameter: Parameter) -> Iterator[float]:
         yield HALF

@@ -43,6 +43,7 @@ _RATES = tuple(prefix + unit for prefix, unit in product(_DECIMAL, ("FLOP/s", "f
 _FREQUENCIES = tuple(prefix + unit for prefix, unit in product(_DECIMAL, ("/s", "Hz")))
 _POWERS = ("W", "mW", "kW", "MW", "GW")
 _ENERGIES = ("J", "mJ", "kJ", "MJ", "GJ", "Wh", "kWh", "MWh", "GWh")
+_ENERGY_PRICES = ("USD/kWh", "USD/MWh", "USD/J")
 _MONEY = tuple(f"USD/{time}" for time in _TIMES)
 
 
@@ -76,6 +77,7 @@ DIMENSIONS: Mapping[str, Dimension] = {
     "power": Dimension("a power", "W", "400 W", _POWERS, 1e-6, 1e12),
     "energy": Dimension("an energy", "J", "3.6 MJ", _ENERGIES, 1e-15, 1e20),
     "price": Dimension("a price", "USD", "30 kUSD", ("USD", "kUSD", "MUSD"), 1e-12, 1e15),
+    "energy_price": Dimension("a price of energy", "USD/J", "0.08 USD/kWh", _ENERGY_PRICES, 1e-15, 1.0),
     "money": Dimension("a price per time", "USD/s", "2.5 USD/h", _MONEY, 1e-15, 1e9),
     "fraction": Dimension("a fraction", "", "24.7 %", ("%",), 0.0, 1.0),
 }

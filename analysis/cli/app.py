@@ -5,7 +5,19 @@ from typing import Annotated
 
 import typer
 
-from analysis.cli.commands import calibrate, catalog, compare, explain, imports, init, keys, run, shard, sweep
+from analysis.cli.commands import (
+    calibrate,
+    catalog,
+    compare,
+    explain,
+    imports,
+    init,
+    keys,
+    plan,
+    run,
+    shard,
+    sweep,
+)
 
 app = typer.Typer(
     help="Predict how long a training step of a large recommendation model takes, and say why.",
@@ -21,6 +33,7 @@ app.command("explain")(explain.explain)
 app.command("trace")(run.trace)
 app.command("compare")(compare.compare)
 app.command("sweep")(sweep.sweep)
+app.command("plan")(plan.plan)
 app.add_typer(calibrate.app, name="calibrate")
 app.command("keys")(keys.keys)
 app.command("shard")(shard.shard)

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -84,14 +84,20 @@ class Grid:
                 yield tuple(one for axis, share in pairs for one in axis.sampled(float(share)))
 
     def _point(self, settings: tuple[Setting, ...]) -> Point:
-        """Name a point by what decides its result: scenario, settings, engine and version."""
-        return Point(hashlib.blake2b(self._stem + _text(settings), digest_size=12).hexdigest(), settings)
+        return point_of(self.base, settings, self.spec.engine)
 
-    @cached_property
-    def _stem(self) -> bytes:
-        from simulator.results.export import versions
 
-        return _text([self.base.data, self.spec.engine, versions().get("recscale", "")])
+def point_of(base: Document, settings: tuple[Setting, ...], engine: str) -> Point:
+    """Return a point, named by what decides its result: scenario, settings, engine and version."""
+    text = _text([base.data, settings, engine, _version()])
+    return Point(hashlib.blake2b(text, digest_size=12).hexdigest(), settings)
+
+
+@cache
+def _version() -> str:
+    from simulator.results.export import versions
+
+    return versions().get("recscale", "")
 
 
 def _text(value: Any) -> bytes:

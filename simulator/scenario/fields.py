@@ -90,6 +90,7 @@ Frequency = Annotated[float, Quantity("frequency")]
 Power = Annotated[float, Quantity("power")]
 Energy = Annotated[float, Quantity("energy")]
 Price = Annotated[float, Quantity("price")]
+EnergyPrice = Annotated[float, Quantity("energy_price")]
 MoneyRate = Annotated[float, Quantity("money")]
 Fraction = Annotated[float, Quantity("fraction")]
 

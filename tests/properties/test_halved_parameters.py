@@ -24,9 +24,9 @@ from simulator.engine.events import run_events
 from simulator.hardware import Cluster
 from simulator.quantities import IntArray
 from simulator.scenario import Scenario, load
-from simulator.scenario.shipped_files import shipped_folder
+from simulator.scenario.shipped_files import scenarios_in, shipped_folder
 
-FILES = sorted(str(path.relative_to(shipped_folder())) for path in shipped_folder().rglob("*.yaml"))
+FILES = sorted(str(path.relative_to(shipped_folder())) for path in scenarios_in(shipped_folder()))
 BATCHES, WARM_UP = 32, 8
 
 RESOURCE_OF = {

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from analysis.cli.running import run
-from simulator.scenario.shipped_files import shipped_folder
+from simulator.scenario.shipped_files import scenarios_in, shipped_folder
 from simulator.scenario.source import parse_document
 
 MUTANTS, GROUPS = 1000, 10
@@ -198,7 +198,7 @@ def mutant(path: Path, number: int) -> str:
 def test_the_shortened_scenarios_run_before_anything_is_broken(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for path in sorted(folder.rglob("*.yaml")):
+    for path in scenarios_in(folder):
         path.with_name("whole.yml").write_text(
             with_small_run(path.read_text(encoding="utf-8")), encoding="utf-8"
         )
@@ -210,7 +210,7 @@ def test_the_shortened_scenarios_run_before_anything_is_broken(
 def test_a_mutated_scenario_is_run_or_refused_in_one_line(
     folder: Path, group: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    paths = sorted(folder.rglob("*.yaml"))
+    paths = scenarios_in(folder)
     codes = set()
     begun = time.process_time()
     for number in range(group, MUTANTS, GROUPS):

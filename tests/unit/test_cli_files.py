@@ -8,7 +8,7 @@ import pytest
 from analysis.cli.running import run
 from simulator.results.export import replacing, write_json
 from simulator.scenario import load, run_scenario
-from simulator.scenario.shipped_files import shipped_folder
+from simulator.scenario.shipped_files import scenarios_in, shipped_folder
 
 QUICKSTART = str(shipped_folder() / "quickstart.yaml")
 LOG = str(shipped_folder() / "data" / "open_bandit_bts_women.csv.gz")
@@ -25,7 +25,7 @@ def test_init_copies_every_scenario_with_its_data_and_they_can_be_checked(
     told = capsys.readouterr().out.splitlines()
     assert files_below(tmp_path / "study") == files_below(shipped_folder())
     assert len(told) == len(files_below(shipped_folder())) and all(line.startswith("wrote ") for line in told)
-    for path in (tmp_path / "study").rglob("*.yaml"):
+    for path in scenarios_in(tmp_path / "study"):
         assert run(["check", str(path)]) == 0, path
 
 

@@ -1,0 +1,113 @@
+"""Plans side by side, for people: what nothing beats, what would improve one, what stands against."""
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from analysis.cli.output import count, pairs, percent, plain, table
+from analysis.plan.advice import Change
+from analysis.plan.answering import Answered
+from analysis.plan.outcomes import Outcome
+from analysis.sensitivity import Gain
+from analysis.times import ms
+from simulator.units import format_bytes
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+MOST_GAINS = 6
+LEGEND = "No plan above is beaten by another in hours, cost and energy at once."
+
+
+def draw_answer(answered: Answered, console: "Console") -> None:
+    """Draw the plans and the advice, or what would make the question feasible."""
+    console.print(plain(answered.name), style="bold")
+    told = (
+        f"{answered.tried:,} candidates: {answered.failed:,} cannot run, {answered.refused:,} break a limit"
+    )
+    console.print(told, style="dim")
+    console.print()
+    if answered.plans:
+        _draw_plans(answered, console)
+    else:
+        _draw_changes(answered.changes, console)
+    if answered.reasons:
+        console.print("\nwhy candidates cannot run:", style="bold")
+        for reason in answered.reasons:
+            console.print(plain(f"  {reason}"))
+    for note in answered.notes:
+        console.print(plain(f"\nnote: {note}"), style="dim")
+
+
+def _draw_plans(answered: Answered, console: "Console") -> None:
+    drawn = table("", "hardware", "policy", "workers", "hours", "USD", "kWh", "step ms", "stale", left=3)
+    for place, plan in enumerate(answered.plans):
+        mark = ">" if place == answered.chosen else ""
+        drawn.add_row(f"{mark}{place + 1}", *_row(plan))
+    console.print(drawn)
+    console.print(f"\n{LEGEND}", style="dim")
+    assert answered.chosen is not None
+    chosen = answered.plans[answered.chosen]
+    console.print(plain(f"\nplan {answered.chosen + 1} in full"), style="bold")
+    console.print(pairs(_in_full(chosen)))
+    _draw_gains(answered.gains, console)
+
+
+def _row(plan: Outcome) -> tuple[Any, ...]:
+    settings = dict(plan.candidate.settings)
+    return (
+        plain(plan.candidate.hardware),
+        plain(_policy(settings["policy"])),
+        f"{plan.candidate.workers:,}",
+        f"{plan.hours:,.4g}",
+        count(plan.usd),
+        count(plan.kwh),
+        ms(plan.record["step_mean_ms"]),
+        f"{plan.record['staleness_declared_steps']:g}",
+    )
+
+
+def _policy(part: dict[str, Any]) -> str:
+    numbers = [f"{value}" for name, value in part.items() if name == "micro_batches"]
+    return " x ".join([str(part["kind"]), *numbers])
+
+
+def _in_full(plan: Outcome) -> list[tuple[str, str]]:
+    settings, record = dict(plan.candidate.settings), plan.record
+    low, high = record["interval_low_ms"], record["interval_high_ms"]
+    found = [
+        ("policy", json.dumps(settings["policy"])),
+        ("sharding", json.dumps(settings["sharding"]) if "sharding" in settings else "that of the scenario"),
+        ("throughput", f"{count(record['throughput_samples_per_s'])} samples/s"),
+        ("memory", f"{format_bytes(record['peak_memory_hbm_bytes'])} per device"),
+        ("binds", record["bottleneck"]),
+    ]
+    return found + ([] if low is None else [("80 % interval", f"{low:,.4g} to {high:,.4g} ms per step")])
+
+
+def _draw_gains(gains: list[Gain], console: "Console") -> None:
+    if not gains:
+        console.print("\nno physical parameter improved by 10 % alone makes a step shorter")
+        return
+    console.print("\nwhat 10 % more (of a time: less) would bring, by the lower bound", style="bold")
+    drawn = table("improve", "from", "saves", left=2)
+    for gain in gains[:MOST_GAINS]:
+        drawn.add_row(plain(gain.parameter), plain(gain.value), percent(gain.saved_share))
+    console.print(drawn)
+    if len(gains) > MOST_GAINS:
+        console.print(
+            f"and {len(gains) - MOST_GAINS} others save less; all others change nothing", style="dim"
+        )
+    else:
+        console.print("all others change nothing", style="dim")
+
+
+def _draw_changes(changes: list[Change], console: "Console") -> None:
+    if not changes:
+        console.print("no candidate can run at all")
+        return
+    console.print("no plan meets the target. One of these would:", style="bold")
+    for change in changes[:5]:
+        plan = change.outcome
+        settings = dict(plan.candidate.settings)
+        how = f"{plan.candidate.workers:,} x {plan.candidate.hardware}, {_policy(settings['policy'])}"
+        console.print(plain(f"  {change.what}: {how}"))

@@ -1,0 +1,161 @@
+"""Planning: from a question to plans that nothing beats, with costs that can be checked by hand."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from analysis.plan import Answered, answer, read_question
+from analysis.plan.advice import changes
+from analysis.plan.candidates import Candidate
+from analysis.plan.money import MoneySpec, OwnershipSpec
+from analysis.plan.outcomes import Outcome
+from analysis.plan.pareto import pareto
+from simulator.errors import InputError
+from simulator.scenario import load, run_scenario
+from simulator.scenario.shipped_files import shipped_folder
+
+SCENARIO = """
+cluster: {accelerator: a100_80, per_host: 8, hosts: 1, fabric: dgx_a100}
+workload:
+  model: {kind: mlp, inputs: 512, layers: [1024, 256, 1], precision: tf32}
+  tables: [{name: items, rows: 1e6, dimension: 64, pooling: 8}]
+  keys: {kind: zipf, exponent: 1.0}
+  batch: 2048
+sharding: {kind: row_wise, tier: dram}
+policy: {kind: serialized}
+run: {batches: 30, warm_up: 8}
+"""
+QUESTION = """
+scenario: base.yaml
+target: {samples: 1e12%s}
+hardware: [{name: a100, workers: [8, 16, 32], money: {price: 2 USD/h, power: 500 W}}]
+policies: [{kind: serialized}, {kind: stale_prefetch}, {kind: nestpipe}]
+micro_batches: [2, 4]
+"""
+
+
+def asked(folder: Path, text: str) -> Answered:
+    (folder / "base.yaml").write_text(SCENARIO, encoding="utf-8")
+    (folder / "ask.plan.yaml").write_text(text, encoding="utf-8")
+    with ThreadPoolExecutor(1) as executor:
+        return answer(read_question(folder / "ask.plan.yaml"), executor)
+
+
+def outcome(hours: float, usd: float | None, kwh: float | None = 1.0, over: tuple = ()) -> Outcome:  # type: ignore[type-arg]
+    return Outcome(Candidate(f"{hours} {usd}", "a", 8, ()), {}, hours, usd, kwh, None, over)
+
+
+def test_hours_dollars_and_energy_follow_from_throughput_price_and_power(tmp_path: Path) -> None:
+    found = asked(tmp_path, QUESTION % "")
+    plan = found.plans[0]
+    hours = 1e12 / plan.record["throughput_samples_per_s"] / 3600
+    assert plan.hours == pytest.approx(hours)
+    assert plan.usd == pytest.approx(hours * plan.candidate.workers * 2)
+    assert plan.kwh == pytest.approx(hours * plan.candidate.workers * 0.5)
+
+
+def test_a_plan_is_what_its_scenario_gives_event_by_event(tmp_path: Path) -> None:
+    plan = asked(tmp_path, QUESTION % "").plans[0]
+    settings = dict(plan.candidate.settings)
+    scenario = load(tmp_path / "base.yaml").with_policy(settings["policy"])
+    report = run_scenario(scenario.with_workers(plan.candidate.workers)).report
+    assert plan.record["step_mean_ms"] == report.step_ms["mean"]
+
+
+def test_no_plan_beats_another_and_stale_policies_are_left_out_unless_allowed(tmp_path: Path) -> None:
+    found = asked(tmp_path, QUESTION % "")
+    assert found.plans == pareto(found.plans)
+    assert all(plan.record["staleness_declared_steps"] == 0 for plan in found.plans)
+    assert found.refused == 3
+    allowed = asked(tmp_path, QUESTION % "" + "limits: {staleness_steps: 1}\n")
+    assert allowed.refused == 0
+
+
+def test_the_same_question_has_the_same_answer(tmp_path: Path) -> None:
+    assert asked(tmp_path, QUESTION % "").to_dict() == asked(tmp_path, QUESTION % "").to_dict()
+
+
+def test_optuna_gives_the_same_answer_twice_and_only_plans_that_exist(tmp_path: Path) -> None:
+    pytest.importorskip("optuna")
+    text = QUESTION % "" + "search: {kind: optuna, trials: 12, seed: 3}\n"
+    first, second = asked(tmp_path, text), asked(tmp_path, text)
+    everything = asked(tmp_path, QUESTION % "")
+    assert first.to_dict() == second.to_dict()
+    assert 0 < first.tried <= 12
+    assert everything.tried == 12
+
+
+def test_an_infeasible_question_says_what_would_make_it_feasible(tmp_path: Path) -> None:
+    found = asked(tmp_path, QUESTION % ", within: 1 s")
+    best = min(change.outcome.hours for change in found.changes)
+    assert found.plans == []
+    assert found.chosen is None
+    assert "hours instead of" in found.changes[0].what
+    again = asked(tmp_path, QUESTION % f", within: {best * 3600 * 1.001:.6g} s")
+    assert again.plans, "the change that was named makes the question feasible"
+
+
+def test_of_ways_to_feasibility_those_that_change_fewest_limits_are_named() -> None:
+    both = outcome(2, 2, over=(("hours", 2.0, 1.0), ("USD", 2.0, 1.0)))
+    slow = outcome(9, 1, over=(("hours", 9.0, 1.0),))
+    dear = outcome(1, 3, over=(("USD", 3.0, 1.0),))
+    assert [change.outcome for change in changes([both, slow, dear])] == [dear, slow]
+
+
+def test_a_plan_that_is_beaten_in_everything_is_dropped_and_equal_ones_stand_once() -> None:
+    fast, cheap, beaten = outcome(1, 10), outcome(5, 2), outcome(6, 11)
+    assert pareto([beaten, cheap, fast]) == [fast, cheap]
+    assert len(pareto([outcome(1, 1), outcome(1, 1)])) == 1
+
+
+def test_an_unknown_cost_loses_against_a_known_one() -> None:
+    known, unknown = outcome(1, 10), outcome(1, None)
+    assert pareto([unknown, known]) == [known]
+
+
+def test_owning_costs_capital_over_used_hours_and_electricity() -> None:
+    parts = OwnershipSpec.model_validate(
+        {
+            "accelerator": "20 kUSD",
+            "cpu": "1 kUSD",
+            "ram": "1 kUSD",
+            "tray": "1 kUSD",
+            "network": "1 kUSD",
+            "lifetime": "4 year",
+            "utilization": "50 %",
+            "power": "1000 W",
+            "overhead": 1.2,
+            "electricity": "0.1 USD/kWh",
+        }
+    )
+    assert parts.usd_per_hour == pytest.approx(24_000 / (4 * 365 * 24 / 2) + 1.2 * 0.1)
+    assert MoneySpec(ownership=parts).watts == pytest.approx(1200)
+
+
+WRONG = {
+    QUESTION.replace("nestpipe}", "nestpip}") % "": "nestpip",
+    QUESTION.replace("micro_batches: [2, 4]\n", "") % "": "needs micro_batches",
+    QUESTION.replace("1e12", "0") % "": "target.samples",
+    QUESTION % ", within: 5": "target.within",
+    QUESTION.replace("price: 2 USD/h", "prise: 2 USD/h") % "": "prise",
+    QUESTION % "" + "limits: {workers: 4}\n": "no candidate",
+}
+
+
+@pytest.mark.parametrize("text", WRONG, ids=lambda text: WRONG[text])
+def test_a_wrong_question_is_refused_in_one_line(tmp_path: Path, text: str) -> None:
+    with pytest.raises(InputError) as refused:
+        asked(tmp_path, text)
+    assert WRONG[text] in str(refused.value)
+    assert str(refused.value).startswith(str(tmp_path))
+
+
+def test_the_shipped_question_has_an_answer_that_meets_its_target() -> None:
+    question = read_question(shipped_folder() / "planning" / "retrain.plan.yaml")
+    with ThreadPoolExecutor(1) as executor:
+        found = answer(question, executor)
+    assert len(found.plans) >= 2
+    assert found.failed == 0
+    assert all(plan.hours <= 48 and (plan.usd or 0) <= 8000 for plan in found.plans)
+    assert found.gains[0].saved_share > 0.01

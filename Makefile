@@ -2,6 +2,7 @@
 #   make run     the main job: NestPipe against four other ways to train, at three cluster sizes
 #   make test    every gate: lint, types, rooms, then all tests against the built wheel
 #   make lint    the gates that need no test run          make format   lay out the code
+#   make measure the local runs, anew, on an idle machine (about three minutes; shaped links need root)
 #   make bench   the benchmarks (in the checkout)         make clean / make distclean
 # PYTHON=python3.12 picks an interpreter; PYTEST_ARGS="-x -k sharding" narrows a test run.
 
@@ -10,7 +11,7 @@ SHELL := bash
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := test
-.PHONY: run test lint format bench wheel clean distclean
+.PHONY: run test lint format bench measure wheel clean distclean
 
 VENV := .venv
 WHEEL_VENV := .venv-wheel
@@ -43,6 +44,9 @@ format: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(BIN)/python -m pytest -q tests/benchmarks
 
+measure: $(VENV)/.calibrate
+	$(BIN)/recscale calibrate measure --record tests/data/local_runs --isolate $(MEASURE_ARGS)
+
 # A venv of its own for the wheel: the product is installed there, and the libraries are lent by .venv
 # through a .pth line. Such a line adds one folder and follows none of the .pth files in it, so the
 # editable install of .venv, and with it the checkout, stays out of reach.
@@ -72,6 +76,10 @@ $(VENV)/.core: $(VENV)/.made pyproject.toml
 
 $(VENV)/.dev: $(VENV)/.core
 	$(PIP) install --editable '.[dev,fast]'
+	@touch $@
+
+$(VENV)/.calibrate: $(VENV)/.core
+	$(PIP) install --editable '.[calibrate]'
 	@touch $@
 
 clean:

@@ -3,12 +3,14 @@
 from dataclasses import dataclass
 from pathlib import Path
 
+from analysis.published import by_id
 from simulator.scenario import Scenario, load, run_scenario
 from simulator.scenario.shipped_files import shipped_folder
 
 USUAL_COUNT = ["workload.model.causal=false", "workload.model.recompute=none"]
 HELD = "unexplained_host_time"
 FEWEST = 128
+SELDOM = 100
 
 
 @dataclass(frozen=True)
@@ -41,10 +43,18 @@ class Assumptions:
     @property
     def step_by_group_ms(self) -> float:
         """The step, ms, if the unexplained growth of the lookup followed the group and not the job."""
+        return self.step_partly_by_group_ms(1.0, self.grouped.cluster.ranks)
+
+    def step_partly_by_group_ms(self, share: float, workers: int) -> float:
+        """Return the step, ms, if `share` of the unexplained growth followed the group, the rest the job."""
         groups = self.grouped.step.placed.plan.replicas.count
-        held = (self.grouped.spec.cluster.unexplained_host_time or 0.0) / groups
-        changed = self.grouped.with_overrides([f"cluster.{HELD}={held!r} s"])
-        return run_scenario(changed).report.step_ms["mean"]
+        held = (self.grouped.spec.cluster.unexplained_host_time or 0.0) * (1 - share + share / groups)
+        return _step_ms(self.grouped.with_overrides([f"cluster.{HELD}={held!r} s"]).with_workers(workers))
+
+    def step_seldom_averaged_ms(self, workers: int) -> float:
+        """Return the step, ms, if copies were averaged after every hundredth step only."""
+        settings = [f"sharding.replicas.every={SELDOM}", f"run.batches={4 * SELDOM}"]
+        return _step_ms(self.grouped.with_overrides(settings).with_workers(workers))
 
     def as_text(self) -> dict[str, str]:
         """Return all of them for the validation page, whole milliseconds."""
@@ -56,4 +66,16 @@ class Assumptions:
             "averaging_few": self.averaging_ms(FEWEST),
             "by_group": self.step_by_group_ms,
         }
-        return {name: f"{value:,.0f}" for name, value in numbers.items()}
+        known, few = by_id(), FEWEST
+        errors = {
+            "seldom": self.step_seldom_averaged_ms(most) / known["T6a"].value,
+            "seldom_few": self.step_seldom_averaged_ms(few) / known["T7"].value,
+            "half": self.step_partly_by_group_ms(0.5, most) / known["T6a"].value,
+            "half_few": self.step_partly_by_group_ms(0.5, few) / known["T7"].value,
+        }
+        shown = {name: f"{100 * (ratio - 1):+.0f}" for name, ratio in errors.items()}
+        return {**shown, **{name: f"{value:,.0f}" for name, value in numbers.items()}}
+
+
+def _step_ms(scenario: Scenario) -> float:
+    return run_scenario(scenario).report.step_ms["mean"]

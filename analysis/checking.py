@@ -91,7 +91,7 @@ def _pipeline(scenario: Scenario) -> str:
 def _memory(scenario: Scenario, need: dict[str, float]) -> Iterator[str]:
     """Yield what each worker needs of each memory, and what it has."""
     cluster = scenario.cluster
-    have = {"hbm": cluster.accelerator.hbm_bytes, "host": cluster.dram_bytes_per_rank}
+    have = {"hbm": cluster.hbm_bytes, "host": cluster.dram_bytes_per_rank}
     for name, words in (("hbm", "device memory"), ("host", "host memory")):
         yield f"{format_bytes(need[name])} of {format_bytes(have[name])} {words} per worker"
 

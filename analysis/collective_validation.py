@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
+from numpy import median, quantile
+
 from simulator.calibration.collective_held_out import (
     Fitter,
     HeldOut,
@@ -44,6 +46,8 @@ OTHER_SIZES = Target("every second size", dict.fromkeys(OPERATIONS, 0.08), 0.30)
 LARGER_SCALES = Target(
     "whole tables, up to 4x the nodes", {"all_to_all": 0.20, "all_reduce": 0.15, "all_gather": 0.15}
 )
+WITH_LENT = Target("the same, and networks lent", LARGER_SCALES.median)
+REFUSED = 1.0  # the error that a prediction counts for which was not made
 FITTERS: Mapping[str, Fitter] = {
     "one line": lambda sizes, times: fit_lines(sizes, times, 1),
     "three lines": fit_lines,
@@ -61,6 +65,16 @@ class Validation:
     larger: tuple[HeldOut, ...]
     between: tuple[HeldOut, ...]
     far: tuple[HeldOut, ...]
+
+    @property
+    def own(self) -> tuple[HeldOut, ...]:
+        """The larger scales of clusters whose own network had been tested at a smaller one."""
+        return tuple(case for case in self.larger if case.predicted is not None and not case.lender)
+
+    @property
+    def lent(self) -> tuple[HeldOut, ...]:
+        """The larger scales of clusters that were tested inside hosts only."""
+        return tuple(case for case in self.larger if case.predicted is None or case.lender)
 
     @property
     def digest(self) -> str:
@@ -86,6 +100,16 @@ def validate(folder: Path) -> Validation:
 def errors_of(cases: Iterable[HeldOut], operation: str) -> Errors:
     """Return the median and p90 of |error| for one operation, and the rows behind them."""
     return median_and_p90(case for case in cases if case.table.operation == operation)
+
+
+def errors_with_refusals(cases: Iterable[HeldOut], operation: str) -> Errors:
+    """Return the same, every row that was refused counted as wrong by `REFUSED`."""
+    alike = [case for case in cases if case.table.operation == operation]
+    errors = [abs(error) for case in alike for error in case.errors.tolist()]
+    errors += [REFUSED for case in alike if case.predicted is None for _ in case.sizes]
+    if not errors:
+        return float("nan"), float("nan"), 0
+    return float(median(errors)), float(quantile(errors, 0.9)), len(errors)
 
 
 if __name__ == "__main__":

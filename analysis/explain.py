@@ -30,6 +30,10 @@ RESOURCES = {
     "host_to_device": "host link",
     "device_to_host": "host link",
     "network": "network",
+    "remote": "network",
+    "calls": "remote calls",
+    "server": "parameter servers",
+    "oracle": "parameter servers",
 }
 
 

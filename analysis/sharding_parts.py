@@ -46,7 +46,8 @@ def placed_part(placing: Placing) -> Part:
     ordered = sorted(whole.values(), key=lambda one: int(one[0]["rank"]))
     rules += [_rule(names, kind) for kind, names in ordered]
     rules += [_rule(copied, {"kind": "data_parallel"})] if copied else []
-    return _mixture(rules, {name: own[name] for name in ("exchange", "replicas")})
+    kept = [name for name in ("exchange", "replicas", "stacks") if own.get(name) is not None]
+    return _mixture(rules, {name: own[name] for name in kept})
 
 
 def torchrec_part(plan: TorchRecPlan) -> Part:

@@ -5,9 +5,11 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from analysis import bagpipe, google
 from analysis.published import Published, by_id, policy_part, published
 from simulator.policies import catalog
 from simulator.scenario import Run, Scenario, load, run_scenario
@@ -141,6 +143,11 @@ class Case:
         return self.model.parts(policy, workers).step
 
 
+def _of_bagpipe(case: Case, quantity: str) -> float | None:
+    """Return a quantity of Bagpipe's scenario, of which a plain sum knows nothing."""
+    return bagpipe.of(case.model.scenario, quantity) if isinstance(case.model, Simulated) else None
+
+
 QUANTITIES: Mapping[str, Callable[[Case], float | None]] = {
     "step_ms": lambda case: case.parts.step,
     "compute_ms": lambda case: case.parts.compute,
@@ -155,7 +162,17 @@ QUANTITIES: Mapping[str, Callable[[Case], float | None]] = {
     "speedup": lambda case: case.step_elsewhere("serialized", case.workers) / case.parts.step,
     "scaling_efficiency": lambda case: 100 * case.step_elsewhere(case.policy, FEWEST) / case.parts.step,
     "refresh_ms_at_most": lambda case: case.parts.refresh,
+    "pipelining_gain_at_most": lambda case: _of_five(case, lambda five: max(one.pipelining for one in five)),
+    "dense_bound_gain_over_mean_at_most": lambda case: _of_five(
+        case, lambda five: five[-1].whole / google.geometric_mean(five)
+    ),
+    **{name: partial(_of_bagpipe, quantity=name) for name in bagpipe.QUANTITIES},
 }
+
+
+def _of_five(case: Case, pick: Callable[[tuple[google.Gains, ...]], float]) -> float | None:
+    """Return something of the five models that stand for Google's; a plain sum knows nothing of them."""
+    return pick(google.five()) if isinstance(case.model, Simulated) else None
 
 
 def rows(folder: Path | None = None) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ An amount is a float when all ranks are alike, or an array with one entry per ra
 work is done is the business of `simulator.costs`; the two meet in `CostModel.seconds(work)`.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -27,17 +27,17 @@ class Work:
 
 @dataclass(frozen=True, eq=False)
 class DenseWork(Work):
-    """Matrix arithmetic plus element-wise passes on the tensor engine.
+    """Matrix products of `flops` (multiply-adds are two), `memory_bytes` of element-wise passes, `kernels`.
 
-    `flops` are multiply-adds counted as two; `memory_bytes` is the traffic of element-wise
-    passes through device memory; `kernels` is the number of launches; `precision` names the
-    number format of the matrix products (a key of the accelerator's peak rates).
+    `precision` is that of products; `products`: rows, columns, depth, batch of known ones, a `share` of each.
     """
 
     flops: Amount
     memory_bytes: Amount = 0.0
     kernels: float = 0.0
     precision: str = "fp32"
+    products: FloatArray | None = None
+    share: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +66,7 @@ class RowWork(Work):
     `tier` is `hbm`, `dram`, `ssd`, `remote` (over this rank's connection to parameter servers) or
     `server` (in one such server); `passes` counts how often each row crosses the memory bus
     (1 for a read, 2 for read-modify-write, more with optimizer state). `reuse` tells how skewed the
-    accesses are (None: unknown, every access reaches the memory).
+    accesses are (None: unknown, every one reaches the memory), `launches` counts starts of a sparse engine.
     """
 
     rows: Amount
@@ -74,6 +74,7 @@ class RowWork(Work):
     tier: str
     passes: float = 1.0
     reuse: Reuse | None = None
+    launches: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,12 +101,14 @@ class AllToAllWork(Work):
     """One exchange in which each rank sends `bytes` in all, its own share included.
 
     `received_bytes` (default: the same) is what each rank gets; a hot owner sends or receives more.
-    `group` (default: all ranks) says who exchanges with whom.
+    `group` (default: all ranks) says who exchanges with whom. In several `rounds`, one after the other,
+    each has its own start-up.
     """
 
     bytes: Amount
     received_bytes: Amount | None = None
     group: Group | None = None
+    rounds: int = 1
 
     @property
     def rendezvous(self) -> bool:
@@ -128,10 +131,14 @@ class AllReduceWork(Work):
 
 @dataclass(frozen=True, eq=False)
 class ReduceScatterWork(Work):
-    """Vectors of `bytes` on every rank of a `group` are added up; each rank keeps an equal part."""
+    """Vectors of `bytes` on every rank of a `group` are added up; each rank keeps an equal part.
+
+    `rounds` as in an all-to-all.
+    """
 
     bytes: Amount
     group: Group | None = None
+    rounds: int = 1
 
     @property
     def rendezvous(self) -> bool:
@@ -141,6 +148,67 @@ class ReduceScatterWork(Work):
 
 class AllGatherWork(ReduceScatterWork):
     """The way back: each rank's part of a vector of `bytes` goes to all ranks of the group."""
+
+
+@dataclass(frozen=True, eq=False)
+class BroadcastWork(Work):
+    """One rank of a `group` (default: all ranks) sends the same `bytes` to all others of it."""
+
+    bytes: Amount
+    group: Group | None = None
+
+    @property
+    def rendezvous(self) -> bool:
+        """Return true: nobody has the bytes before they were sent."""
+        return True
+
+
+@dataclass(frozen=True, eq=False)
+class PointToPointWork(Work):
+    """Every rank sends `bytes` to the one `distance` further on; after the last comes the first."""
+
+    bytes: Amount
+    distance: int = 1
+
+    @property
+    def rendezvous(self) -> bool:
+        """Return true: a rank needs what another one sends."""
+        return True
+
+
+@dataclass(frozen=True, eq=False)
+class RpcWork(Work):
+    """Calls of this rank to parameter servers: `calls` to each of `servers`, `bytes` to and from all of them.
+
+    Calls are made one after the other (`in_turn`), or all at once. As many are made by `ranks` ranks at
+    the same time. The busiest server has `hottest` times the mean load. With `meets`, servers answer
+    when all ranks have called.
+    """
+
+    calls: float
+    bytes: float
+    servers: int = 1
+    ranks: int = 1
+    in_turn: bool = False
+    hottest: float = 1.0
+    meets: bool = False
+
+    @property
+    def rendezvous(self) -> bool:
+        """Whether servers wait for all ranks."""
+        return self.meets
+
+
+@dataclass(frozen=True, eq=False)
+class ServerWork(Work):
+    """Work of one host of the servers' kind for all ranks.
+
+    `core_seconds` and the decisions on `keys` go over its cores, `sent_bytes` out of its network card.
+    """
+
+    core_seconds: float
+    sent_bytes: float = 0.0
+    keys: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -180,24 +248,3 @@ class Together(Work):
 
 
 NOTHING = InTurn(())
-
-
-@dataclass(frozen=True)
-class DenseQuantities:
-    """What one sample costs in a dense model, from its shape alone.
-
-    Per sample: `forward_flops`, `backward_flops` (recomputation included), `forward_memory_bytes`
-    and `backward_memory_bytes` (element-wise passes), `activation_bytes` (kept for backward),
-    `peak_layer_bytes` (largest transient on top of them). Per model: `parameters`, and `kernels`
-    launched by one forward pass.
-    """
-
-    forward_flops: float
-    backward_flops: float
-    forward_memory_bytes: float
-    backward_memory_bytes: float
-    activation_bytes: float
-    parameters: float
-    kernels: float = 0.0
-    peak_layer_bytes: float = 0.0
-    notes: tuple[str, ...] = field(default=())

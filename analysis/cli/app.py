@@ -9,14 +9,17 @@ from analysis.cli.commands import (
     calibrate,
     catalog,
     compare,
+    dashboard,
     explain,
     imports,
     init,
     keys,
     plan,
+    report,
     run,
     shard,
     sweep,
+    validate,
 )
 
 app = typer.Typer(
@@ -34,7 +37,10 @@ app.command("trace")(run.trace)
 app.command("compare")(compare.compare)
 app.command("sweep")(sweep.sweep)
 app.command("plan")(plan.plan)
+app.command("report")(report.report)
+app.command("dashboard")(dashboard.dashboard)
 app.add_typer(calibrate.app, name="calibrate")
+app.command("validate")(validate.validate)
 app.command("keys")(keys.keys)
 app.command("shard")(shard.shard)
 app.add_typer(imports.app, name="import")

@@ -18,6 +18,7 @@ HEADER = f"""\
 # `range` is what was tested, `interval` the middle {COVERAGE:.0%} of fits to rows drawn again.
 # `points`, where the licence of the source lets them be passed on, are the measurements themselves: they are
 # nearer than the lines, and are used first.
+# A scale with a `lender` was not tested: it is the network of that cluster, scaled by the rates of the cards.
 # `decay`: bandwidth falls with the nodes to this power beyond the largest scale. `held_out` are errors on
 # sizes and on larger scales that were kept from a fit (median and 90th percentile of rows).
 # A date is that of the measurement, where its source states one.
@@ -70,6 +71,9 @@ class Entry:
             "range": [f"{measured.least:.0f} B", f"{measured.most:.0f} B"],
             "date": ", ".join(sorted({table.date for table in tables})),
         }
+        if measured.lender:
+            found["lender"] = measured.lender
+            found["note"] = "Not tested between hosts: the lender's network, scaled by the rates of cards."
         if lender:
             found["note"] = f"Not tested under this setting: taken from {lender}."
         found["lines"] = self._lines(self.lines[measured.scale], tables)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from simulator.calibration.collective_lending import lent
 from simulator.calibration.collective_systems import system
 from simulator.calibration.collective_tables import Table, measured
 from simulator.costs.curves import LogLog, SizeCurve
@@ -22,7 +23,8 @@ class HeldOut:
 
     `known_nodes` are those of the largest scale known (of the table itself when other sizes of it
     were). `sizes` (bytes), `measured` and `predicted` (s) have one entry per row held out;
-    `predicted` is None, with the reason in `refused`, where the fit says nothing.
+    `predicted` is None, with the reason in `refused`, where the fit says nothing. With a `lender` the
+    network is that of another cluster, scaled.
     """
 
     table: Table
@@ -31,6 +33,7 @@ class HeldOut:
     measured: tuple[float, ...]
     predicted: tuple[float, ...] | None
     refused: str = ""
+    lender: str = ""
 
     @property
     def errors(self) -> FloatArray:
@@ -77,6 +80,7 @@ def larger_scales(tables: Sequence[Table], furthest: float = FURTHEST) -> Iterat
         for most in sorted({table.scale.nodes for table in alike}):
             beyond = [table for table in alike if most < table.scale.nodes <= furthest * most]
             known = [table for table in alike if table.scale.nodes <= most]
+            known += lent(known, tables, _cards(alike))
             yield from (_predicted(table, known, most) for table in beyond)
 
 
@@ -95,7 +99,14 @@ def from_to(tables: Sequence[Table], most: int, least: int) -> Iterator[HeldOut]
         known = [table for table in alike if table.scale.nodes <= most]
         beyond = [table for table in alike if table.scale.nodes >= least]
         if known:
-            yield from (_predicted(table, known, max(one.scale.nodes for one in known)) for table in beyond)
+            largest = max(one.scale.nodes for one in known)
+            known += lent(known, tables, _cards(alike))
+            yield from (_predicted(table, known, largest) for table in beyond)
+
+
+def _cards(tables: Iterable[Table]) -> float | None:
+    """Return the rate of the cluster's network cards: what it is made of is known before it is tested."""
+    return next((table.card_rate for table in tables if table.card_rate), None)
 
 
 def _together(tables: Iterable[Table]) -> list[list[Table]]:
@@ -112,4 +123,5 @@ def _predicted(table: Table, known: Sequence[Table], most: int) -> HeldOut:
         found = np.asarray(curve.seconds(sizes, table.scale.ranks, table.scale.nodes))
     except InputError as problem:
         return HeldOut(table, most, table.sizes, table.times, None, problem.problem)
-    return HeldOut(table, most, table.sizes, table.times, tuple(found.tolist()))
+    lender = next((one.lender for one in known if one.lender), "")
+    return HeldOut(table, most, table.sizes, table.times, tuple(found.tolist()), lender=lender)

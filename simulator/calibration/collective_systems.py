@@ -11,6 +11,7 @@ from math import inf, log2
 
 import numpy as np
 
+from simulator.calibration.collective_lending import lent
 from simulator.calibration.collective_tables import Setting, Table, measured
 from simulator.costs.curves import Curve, Measured, Scale
 from simulator.costs.growth import law
@@ -32,7 +33,7 @@ class System:
 
     `decay` is (low, value, high), the exponent by which bandwidth falls with nodes, or None where the
     law has none or one scale between hosts says nothing about it. `borrowed` says which scales come
-    from which setting.
+    from which setting; `lent` are tables of another cluster, scaled to be those of this one.
     """
 
     cluster: str
@@ -42,6 +43,7 @@ class System:
     curve: Curve
     decay: tuple[float, float, float] | None
     borrowed: Mapping[Scale, Setting]
+    lent: tuple[Table, ...] = ()
 
     @property
     def name(self) -> str:
@@ -53,11 +55,12 @@ class System:
 
 def systems(tables: Iterable[Table]) -> tuple[System, ...]:
     """Return a system for each cluster, operation and setting in `tables`, in alphabetical order."""
+    everything = tuple(tables)
     together: dict[tuple[str, str], list[Table]] = {}
-    for table in tables:
+    for table in everything:
         together.setdefault((table.cluster, table.operation), []).append(table)
     return tuple(
-        system(alike, setting)
+        system([*alike, *lent(alike, everything)], setting)
         for _, alike in sorted(together.items())
         for setting in sorted({table.setting for table in alike}, key=str)
     )
@@ -76,9 +79,10 @@ def system(tables: Sequence[Table], setting: Setting) -> System:
     borrowed = _borrowed(by_setting, used)
     scales = dict(by_setting[used]) | {scale: by_setting[other][scale] for scale, other in borrowed.items()}
     decay = _decay(tables[0].operation, scales)
-    own = tuple(table for table in tables if table.setting == used)
+    own = tuple(table for table in tables if table.setting == used and not table.lender)
     curve = _curve(tables[0].operation, scales, decay[1] if decay else 0.0)
-    return System(tables[0].cluster, tables[0].operation, setting, own, curve, decay, borrowed)
+    others = tuple(table for table in tables if table.lender)
+    return System(tables[0].cluster, tables[0].operation, setting, own, curve, decay, borrowed, others)
 
 
 def _curve(operation: str, scales: Scales, decay: float) -> Curve:

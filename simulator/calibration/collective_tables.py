@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 
+from simulator.calibration import collective_words as words
 from simulator.costs.curves import BUS_FACTORS, LogLog, Measured, Scale
 from simulator.errors import InputError, Where, did_you_mean, printable, regular_file
 from simulator.units import shown
 
 TABLE_COLUMNS = ("table_id", "group", "collective", "accel", "n_ranks", "n_nodes")
-OPTIONAL_COLUMNS = ("library", "notes", "source", "path", "commit", "licence", "network")
+CARD_RATE = "nic_gbps_per_gpu"
+OPTIONAL_COLUMNS = ("library", "notes", "source", "path", "commit", "licence", "network", CARD_RATE)
 ROW_COLUMNS = ("table_id", "size_bytes", "time_us")
 OPERATIONS: Mapping[str, str] = {name: name for name in BUS_FACTORS} | {
     "alltoall": "all_to_all",
@@ -48,6 +50,8 @@ class Table:
     """One operation by message size, on one cluster at one scale: `sizes` in bytes, `times` in seconds.
 
     Repeats of a size in one table are kept; rows in which the test found wrong results are not.
+    `card_rate` is that of the network cards, bytes/s per rank, where it is known. A table with a
+    `lender` was measured on that cluster and scaled.
     """
 
     name: str
@@ -63,6 +67,8 @@ class Table:
     licence: str = ""
     date: str = "not stated"
     noise_only: bool = False
+    card_rate: float | None = None
+    lender: str = ""
 
     @property
     def open_licence(self) -> bool:
@@ -83,7 +89,8 @@ def measured(tables: Sequence[Table]) -> Measured:
             points.setdefault(size, []).append(time)
     sizes = tuple(sorted(points))
     times = tuple(float(exp(mean(log(points[size])))) for size in sizes)
-    return Measured(tables[0].scale, LogLog(sizes, times), sizes[0], sizes[-1])
+    lender = next((table.lender for table in tables if table.lender), "")
+    return Measured(tables[0].scale, LogLog(sizes, times), sizes[0], sizes[-1], lender)
 
 
 def read_tables(folder: Path) -> tuple[Table, ...]:
@@ -188,17 +195,18 @@ def _table(line: _Line, rows: list[tuple[float, float]]) -> Table:
     return Table(
         name=line.fields["table_id"],
         cluster=_cluster(line),
-        setting=Setting(told["library"], _environment(told["notes"])),
+        setting=Setting(told["library"], words.environment(told["notes"])),
         operation=_operation(line),
         scale=_scale(line),
         sizes=tuple(size for size, _ in ordered),
         times=tuple(time for _, time in ordered),
         accelerator=line.fields["accel"],
         network=told["network"],
-        source=_source(told),
+        source=words.source(told),
         licence=told["licence"],
-        date=_date(told["path"]),
+        date=words.date(told["path"]),
         noise_only="noise studies only" in told["notes"],
+        card_rate=words.card_rate(told[CARD_RATE]),
     )
 
 
@@ -208,11 +216,6 @@ def _cluster(line: _Line) -> str:
     bare = " ".join(_SCALE_IN_NAME.sub(" ", group).split())
     bare = bare.removesuffix(f" {line.fields['n_ranks']}")
     return bare.replace(" ", "_") or line.fields["group"]
-
-
-def _environment(notes: str) -> str:
-    found = re.search(r"env=([\w.+-]+)", notes)
-    return found[1] if found else ""
 
 
 def _operation(line: _Line) -> str:
@@ -227,17 +230,3 @@ def _scale(line: _Line) -> Scale:
         return Scale(line.count("n_ranks"), line.count("n_nodes"))
     except InputError as problem:
         raise line.error(problem.problem) from None
-
-
-def _source(told: Mapping[str, str]) -> str:
-    """Return where the numbers come from, in words that can be looked up."""
-    name = re.sub(r"\(.*?\)", "", told["source"]).strip()
-    if not name:
-        return "the folder of tables that was fitted"
-    commit, licence = told["commit"][:7], told["licence"].replace("-stated", " stated")
-    return f"{name} ({', '.join(part for part in (commit, f'licence: {licence}') if part)})"
-
-
-def _date(path: str) -> str:
-    found = re.search(r"(20\d\d)-?([01]\d)-?([0-3]\d)", path)
-    return "-".join(found.groups()) if found else "not stated"

@@ -86,7 +86,8 @@ def fit_collectives(tables: Sequence[Table]) -> CollectiveFit:
 
 def _fitted(system: System, tables: Sequence[Table]) -> FittedSystem:
     alike = [one for one in tables if (one.cluster, one.operation) == (system.cluster, system.operation)]
-    sources = {one.scale: _sources(system, alike, one.scale) for one in system.curve.measured}
+    known = (*alike, *system.lent)
+    sources = {one.scale: _sources(system, known, one.scale) for one in system.curve.measured}
     return FittedSystem(
         system=system,
         lines={scale: fit_with_intervals(found) for scale, found in sources.items()},

@@ -31,9 +31,17 @@ def read_curves(text: str, file: str | None = None) -> dict[str, Curve]:
     import yaml
 
     try:
-        entries = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))["entries"]
-        items = list(entries.items())
-    except (yaml.YAMLError, KeyError, TypeError, AttributeError):
+        data = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    except yaml.YAMLError:
+        raise InputError("is not a catalog of measured collectives", Where(file)) from None
+    return curves_of(data, file)
+
+
+def curves_of(data: Any, file: str | None = None) -> dict[str, Curve]:
+    """Return the curves by name of a catalog that was read already; raise InputError for another form."""
+    try:
+        items = list(data["entries"].items())
+    except (KeyError, TypeError, AttributeError):
         raise InputError("is not a catalog of measured collectives", Where(file)) from None
     return {str(name): _entry(name, fields, file) for name, fields in items}
 
@@ -58,7 +66,8 @@ def _entry(name: object, fields: Any, file: str | None) -> Curve:
 
 def _measured(fields: Mapping[str, Any]) -> Measured:
     least, most = (parse_quantity(end, "bytes") for end in fields["range"])
-    return Measured(Scale(fields["ranks"], fields["nodes"]), _shape(fields), least, most)
+    scale, lender = Scale(fields["ranks"], fields["nodes"]), str(fields.get("lender", ""))
+    return Measured(scale, _shape(fields), least, most, lender)
 
 
 def _shape(fields: Mapping[str, Any]) -> SizeCurve:

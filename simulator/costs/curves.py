@@ -153,12 +153,16 @@ class Scale:
 
 @dataclass(frozen=True)
 class Measured:
-    """One collective at one scale, tested from `least` to `most` bytes."""
+    """One collective at one scale, tested from `least` to `most` bytes.
+
+    With a `lender` that was done on another cluster, whose name it is, and scaled.
+    """
 
     scale: Scale
     curve: SizeCurve
     least: float
     most: float
+    lender: str = ""
 
 
 class Growth(Protocol):
@@ -197,9 +201,12 @@ class Curve:
         return found if isinstance(size, np.ndarray) else float(found)
 
     def extrapolates(self, size: Amount, ranks: int) -> bool:
-        """Whether any of `size` bytes, or `ranks`, lies outside what was measured."""
-        least, most = min(one.least for one in self.measured), max(one.most for one in self.measured)
-        tested = [one.scale.ranks for one in self.measured]
+        """Whether any of `size` bytes, or `ranks`, lies outside what was measured on this very system."""
+        own = [one for one in self.measured if not one.lender]
+        if not own:
+            return True
+        least, most = min(one.least for one in own), max(one.most for one in own)
+        tested = [one.scale.ranks for one in own]
         outside = np.any(np.less(size, least) | np.greater(size, most))
         return bool(outside) or not min(tested) <= ranks <= max(tested)
 

@@ -1,32 +1,42 @@
 """How fast work is done on a cluster: seconds from amounts, one function per kind of work."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, singledispatchmethod
 from typing import Protocol
 
 import numpy as np
 
-from simulator.costs.collectives import Network, Phase
+from simulator.costs.algorithms import AS_TUNED, PLAIN, Choice, Overheads, Plan
+from simulator.costs.collectives import Network
 from simulator.costs.curves import Curve
-from simulator.costs.groups import Members
+from simulator.costs.phases import Phase, in_rounds
+from simulator.costs.planning import plan
 from simulator.costs.rows import FROM_MEMORY, RowSpeed, row_seconds
+from simulator.costs.rpc import rpc_seconds, server_seconds
 from simulator.errors import InputError
 from simulator.hardware import Accelerator, Cluster
 from simulator.quantities import (
+    AllGatherWork,
     AllReduceWork,
     AllToAllWork,
     Amount,
+    BroadcastWork,
     CopyWork,
     CpuWork,
     DenseWork,
     HoldWork,
     InTurn,
+    PointToPointWork,
     ReduceScatterWork,
     RowWork,
+    RpcWork,
+    ServerWork,
     Together,
     Work,
 )
+
+_Grouped = AllToAllWork | AllReduceWork | ReduceScatterWork
 
 
 class DenseSpeed(Protocol):
@@ -45,8 +55,10 @@ class Roofline:
 
     def seconds(self, work: DenseWork, accelerator: Accelerator) -> Amount:
         """Return flops / achieved rate + bytes / achieved bandwidth + launches."""
-        products = _over(work.flops, accelerator.peak(work.precision) * accelerator.matrix_efficiency)
-        return products + _passes(work, accelerator) + work.kernels * accelerator.launch_time
+        others = _passes(work, accelerator) + work.kernels * accelerator.launch_time
+        if not np.any(work.flops):  # passes alone need no matrix engine, and no peak rate of one
+            return others
+        return _over(work.flops, accelerator.peak(work.precision) * accelerator.matrix_efficiency) + others
 
 
 @dataclass(frozen=True)
@@ -78,60 +90,84 @@ def _over(amount: Amount, rate: float) -> Amount:
 class CostModel:
     """Seconds of any work on one rank of `cluster`; `dense` and `rows` say how fast each of them goes.
 
-    `curves` holds measured times of collectives over all ranks, by operation (`all_to_all`,
-    `all_reduce`); without one, a collective takes what its bytes take on the fabric's links.
+    `curves` holds measured times of collectives over all ranks, by operation (`all_to_all`, `all_reduce`,
+    `all_gather`, `reduce_scatter`); without one, and in groups, a collective takes what its bytes take on
+    the fabric's links, under the algorithm of `algorithms` and with the `overheads` of its messages. Slow
+    connections make a measured collective as much longer as they make its bytes on the links.
     """
 
     cluster: Cluster
     dense: DenseSpeed = Roofline()
     rows: RowSpeed = FROM_MEMORY
     curves: Mapping[str, Curve] = field(default_factory=dict, hash=False)
+    algorithms: Choice = AS_TUNED
+    overheads: Overheads = PLAIN
 
     @cached_property
     def network(self) -> Network:
-        """What collectives over all ranks cost."""
-        return Network(self.cluster)
+        """What collectives cost."""
+        return Network(self.cluster, self.algorithms, self.overheads)
 
-    @singledispatchmethod
+    @cached_property
+    def by_kind(self) -> "tuple[CostModel, ...]":
+        """What work costs on each kind of rank, as if the whole cluster were of that kind."""
+        if not self.cluster.others:
+            return (self,)
+        return tuple(replace(self, cluster=cluster) for cluster in self.cluster.by_group)
+
     def seconds(self, work: Work) -> Amount:
         """Return the time of `work` on each rank when nothing is shared: a float, or one per rank."""
+        kind_of = self.cluster.kind_of
+        if kind_of is None or work.rendezvous or isinstance(work, InTurn | Together):
+            return self._seconds(work)
+        each = [np.broadcast_to(costs.seconds(work), kind_of.shape) for costs in self.by_kind]
+        mixed: Amount = np.stack(each)[kind_of, np.arange(len(kind_of))]
+        return mixed
+
+    @singledispatchmethod
+    def _seconds(self, work: Work) -> Amount:
+        """Return the time of `work` where all ranks are of one kind."""
         raise InputError(f"no cost is known for {type(work).__name__}")
 
-    @seconds.register
+    @_seconds.register
     def _dense(self, work: DenseWork) -> Amount:
         seconds = self.dense.seconds(work, self.cluster.accelerator)
         return seconds / self.cluster.speed("compute")
 
-    @seconds.register
+    @_seconds.register
     def _cpu(self, work: CpuWork) -> Amount:
         """Cores and DRAM are this rank's even share of its host."""
         traffic = _over(work.memory_bytes, self.cluster.dram_bandwidth_per_rank)
         cores = work.core_seconds / self.cluster.cores_per_rank
         return np.maximum(cores, traffic) / self.cluster.speed("host")
 
-    @seconds.register
+    @_seconds.register
     def _rows(self, work: RowWork) -> Amount:
         return row_seconds(work, self.cluster, self.rows)
 
-    @seconds.register
+    @_seconds.register
+    def _rpc(self, work: RpcWork) -> Amount:
+        return rpc_seconds(work, self.cluster)
+
+    @_seconds.register
+    def _for_all_ranks(self, work: ServerWork) -> Amount:
+        return server_seconds(work, self.cluster)
+
+    @_seconds.register
     def _copy(self, work: CopyWork) -> Amount:
         """A copy within device memory reads and writes every byte."""
         accelerator = self.cluster.accelerator
         if work.path == "device":
             rate = accelerator.hbm_bandwidth * accelerator.memory_efficiency
             return _over(2 * work.bytes, rate) / self.cluster.speed("memory")
-        return _over(work.bytes, accelerator.host_link_bandwidth) / self.cluster.speed("copy")
+        return _over(work.bytes, self.cluster.copy_bandwidth) / self.cluster.speed("copy")
 
-    @seconds.register
-    def _all_to_all(self, work: AllToAllWork) -> Amount:
-        return self.network.alone(self.phases(work))
-
-    @seconds.register
-    def _all_reduce(self, work: AllReduceWork) -> Amount:
-        return self.network.alone(self.phases(work))
-
-    @seconds.register
-    def _reduce_scatter(self, work: ReduceScatterWork) -> Amount:
+    @_seconds.register(AllToAllWork)
+    @_seconds.register(AllReduceWork)
+    @_seconds.register(ReduceScatterWork)
+    @_seconds.register(BroadcastWork)
+    @_seconds.register(PointToPointWork)
+    def _collective(self, work: Work) -> Amount:
         return self.network.alone(self.phases(work))
 
     @singledispatchmethod
@@ -142,22 +178,45 @@ class CostModel:
     @phases.register
     def _all_to_all_phases(self, work: AllToAllWork) -> tuple[Phase, ...]:
         received = work.bytes if work.received_bytes is None else work.received_bytes
-        planned = Members(self.network, work.group).all_to_all(work.bytes, received)
-        busiest = float(np.max(np.maximum(work.bytes, received)))
-        return planned if work.group else self._as_measured("all_to_all", busiest, planned)
+        once = self._as_measured("all_to_all", float(np.max(np.maximum(work.bytes, received))), work)
+        return in_rounds(once, work.rounds)
 
     @phases.register
     def _all_reduce_phases(self, work: AllReduceWork) -> tuple[Phase, ...]:
-        planned = Members(self.network, work.group).all_reduce(work.bytes)
-        return planned if work.group else self._as_measured("all_reduce", float(np.max(work.bytes)), planned)
+        return self._as_measured("all_reduce", float(np.max(work.bytes)), work)
 
-    def _as_measured(self, operation: str, size: float, planned: tuple[Phase, ...]) -> tuple[Phase, ...]:
-        """Return `planned` stretched to the measured time; its links stay what it shares with others."""
-        alone = self.network.alone(planned)
-        if operation not in self.curves or not alone or not size:
+    @phases.register
+    def _reduce_scatter_phases(self, work: ReduceScatterWork) -> tuple[Phase, ...]:
+        name = "all_gather" if isinstance(work, AllGatherWork) else "reduce_scatter"
+        return in_rounds(self._as_measured(name, float(np.max(work.bytes)), work), work.rounds)
+
+    @phases.register(BroadcastWork)
+    @phases.register(PointToPointWork)
+    def _planned_phases(self, work: Work) -> tuple[Phase, ...]:
+        return self.plan(work).phases
+
+    def plan(self, work: Work) -> Plan:
+        """Return how a collective is done: the algorithm and its phases. InputError for other work."""
+        return plan(work, self.network)
+
+    def _as_measured(self, operation: str, size: float, work: _Grouped) -> tuple[Phase, ...]:
+        """Return the planned phases stretched to the measured time; links stay what it shares with others.
+
+        What was measured had no slow connections: the stretch is that of a plan without them.
+        """
+        planned = self.plan(work).phases
+        if operation not in self.curves or work.group or not size:
             return planned
-        factor = self.measured_seconds(operation, size) / alone
+        alone = self.network.alone(plan(work, self._nominal_network).phases)
+        factor = self.measured_seconds(operation, size) / alone if alone else 1.0
         return tuple(phase.stretched(factor) for phase in planned)
+
+    @cached_property
+    def _nominal_network(self) -> Network:
+        """What collectives cost when no connection is slow."""
+        if not self.cluster.slow:
+            return self.network
+        return Network(replace(self.cluster, slow=()), self.algorithms, self.overheads)
 
     def measured_seconds(self, operation: str, size: float) -> float:
         """Return what a measured collective of `size` bytes takes. Raises InputError beyond its reach."""
@@ -165,24 +224,20 @@ class CostModel:
         return float(self.curves[operation].seconds(size, cluster.ranks, cluster.hosts))
 
     @phases.register
-    def _reduce_scatter_phases(self, work: ReduceScatterWork) -> tuple[Phase, ...]:
-        return Members(self.network, work.group).reduce_scatter(work.bytes)
-
-    @phases.register
     def _in_turn_phases(self, work: InTurn) -> tuple[Phase, ...]:
         return tuple(phase for part in work.parts for phase in self.phases(part))
 
-    @seconds.register
+    @_seconds.register
     def _hold(self, work: HoldWork) -> Amount:
         return work.seconds
 
-    @seconds.register
+    @_seconds.register
     def _in_turn(self, work: InTurn) -> Amount:
         """A collective with local work before it ends for nobody before the slowest rank is done."""
         total = sum((self.seconds(part) for part in work.parts), start=0.0)
         return float(np.max(total)) if work.rendezvous else total
 
-    @seconds.register
+    @_seconds.register
     def _together(self, work: Together) -> Amount:
         longest: Amount = 0.0
         for part in work.parts:

@@ -1,9 +1,10 @@
 """What a piece of work occupies: seconds of full use of each resource of a rank.
 
 Resources: `tensor` and `hbm` of the accelerator, `host_to_device` and `device_to_host` copy paths,
-this rank's share of host `cores`, `dram` and `ssd`, the `network`, and for rows on parameter servers
-this rank's connection to them (`remote`) and one of them (`server`). Occupancy over duration is the
-share of a resource that the work needs to run at its full speed; at most 1.
+this rank's even part of host `cores`, `dram`, `ssd` and of the PCIe switch in each direction
+(`pcie_down`, `pcie_up`), the `network`, and for rows on parameter servers this rank's connection to
+them (`remote`) and one of them (`server`). Occupancy over duration is the share of a resource that
+the work needs to run at its full speed; at most 1.
 """
 
 from functools import singledispatch
@@ -11,21 +12,29 @@ from functools import singledispatch
 import numpy as np
 
 from simulator.costs.model import CostModel
+from simulator.costs.rows import connection
+from simulator.costs.rpc import busy_seconds, client_seconds
 from simulator.quantities import (
     AllReduceWork,
     AllToAllWork,
     Amount,
+    BroadcastWork,
     CopyWork,
     CpuWork,
     DenseWork,
     InTurn,
+    PointToPointWork,
     ReduceScatterWork,
     RowWork,
+    RpcWork,
+    ServerWork,
     Together,
     Work,
 )
 
 Occupancy = dict[str, float]
+OF_HOST = frozenset({"cores", "dram", "ssd", "pcie_down", "pcie_up"})  # what the ranks of a host share
+THROUGH_SWITCH = {"host_to_device": "pcie_down", "device_to_host": "pcie_up"}
 
 
 @singledispatch
@@ -59,8 +68,33 @@ def _(work: CpuWork, costs: CostModel) -> Occupancy:
 
 @occupancy.register
 def _(work: RowWork, costs: CostModel) -> Occupancy:
-    """Random rows keep their memory busy all the time, at the share of its rate that they reach."""
-    return {work.tier: _longest(costs.seconds(work))}
+    """Random rows keep their memory busy all the time, at the share of its rate that they reach.
+
+    In device memory it is the sparse engine that asks for them, where a chip has one.
+    """
+    total = _longest(costs.seconds(work))
+    own = work.tier == "hbm" and costs.cluster.accelerator.sparse_cores > 0
+    return {work.tier: total, "sparse": total} if own else {work.tier: total}
+
+
+@occupancy.register
+def _(work: RpcWork, costs: CostModel) -> Occupancy:
+    """A client makes its calls on one core, one stage after the other; the busiest server answers all."""
+    servers = costs.cluster.servers
+    if servers is None or not work.calls:
+        return {}
+    mine = client_seconds(work, servers.rpc)
+    return {
+        "cores": mine / costs.cluster.cores_per_rank,
+        "calls": mine,
+        "server": busy_seconds(work, servers),
+    }
+
+
+@occupancy.register
+def _(work: ServerWork, costs: CostModel) -> Occupancy:
+    """A host of its own, which no rank shares."""
+    return {"oracle": _longest(costs.seconds(work))}
 
 
 @occupancy.register
@@ -71,12 +105,16 @@ def _(work: CopyWork, costs: CostModel) -> Occupancy:
         return {"hbm": total}
     size, cluster = _longest(work.bytes), costs.cluster
     near, far = size / cluster.accelerator.hbm_bandwidth, size / cluster.dram_bandwidth_per_rank
-    return {work.path: total, "hbm": near, "dram": far}
+    found = {work.path: size / cluster.accelerator.host_link_bandwidth, "hbm": near, "dram": far}
+    switch = cluster.pcie_bandwidth_per_rank
+    return found | ({THROUGH_SWITCH[work.path]: size / switch} if switch else {})
 
 
 @occupancy.register(AllToAllWork)
 @occupancy.register(AllReduceWork)
 @occupancy.register(ReduceScatterWork)
+@occupancy.register(BroadcastWork)
+@occupancy.register(PointToPointWork)
 def _(work: Work, costs: CostModel) -> Occupancy:
     return {"network": _longest(costs.seconds(work))}
 
@@ -89,3 +127,54 @@ def _(work: InTurn | Together, costs: CostModel) -> Occupancy:
         for resource, seconds in occupancy(part, costs).items():
             total[resource] = total.get(resource, 0.0) + seconds
     return total
+
+
+@singledispatch
+def passing(work: Work, costs: CostModel) -> Occupancy:
+    """Return seconds of full use by resource of what the flows of a collective pass through on a rank.
+
+    What is sent is read from device memory, what is received is written there. Flows between hosts
+    also pass the accelerator's host link where its network card is behind the same switch, and the card
+    that leads to parameter servers, where such are described.
+    """
+    return {}
+
+
+@passing.register(AllToAllWork)
+@passing.register(AllReduceWork)
+@passing.register(ReduceScatterWork)
+@passing.register(BroadcastWork)
+@passing.register(PointToPointWork)
+def _(work: Work, costs: CostModel) -> Occupancy:
+    cluster, moved = costs.cluster, _moved(work, costs)
+    outside = moved.get("far", 0.0) / cluster.accelerator.host_link_bandwidth
+    found = {"hbm": 2 * sum(moved.values()) / cluster.accelerator.hbm_bandwidth}
+    if cluster.servers is not None and moved.get("far"):
+        found["remote"] = moved["far"] / connection(cluster)  # the card that also leads to the servers
+    return found | (
+        {"device_to_host": outside, "host_to_device": outside} if cluster.cards_on_host_link else {}
+    )
+
+
+@passing.register
+def _(work: InTurn, costs: CostModel) -> Occupancy:
+    total: Occupancy = {}
+    for part in work.parts:
+        for resource, seconds in passing(part, costs).items():
+            total[resource] = total.get(resource, 0.0) + seconds
+    return total
+
+
+def _moved(work: Work, costs: CostModel) -> dict[str, float]:
+    """Return the bytes that the busiest rank sends, and receives, by level: into its domain, and outside.
+
+    Both are known on two levels; elsewhere they are put together, as what the collective moves at least.
+    """
+    moved: dict[str, float] = {}
+    for phase in costs.plan(work).phases:
+        for flow in phase.flows:
+            for link, crossing in flow.crossing.items():
+                moved[link] = moved.get(link, 0.0) + flow.bytes * crossing
+    if moved.keys() <= {"near", "far"}:
+        return moved
+    return {"near": _longest(getattr(work, "bytes", 0.0)) * (2 if isinstance(work, AllReduceWork) else 1)}

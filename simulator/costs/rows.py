@@ -17,6 +17,7 @@ import numpy as np
 
 from simulator.errors import InputError, did_you_mean
 from simulator.hardware import Cluster, TwoLevel
+from simulator.hardware.servers import Servers
 from simulator.quantities import Amount, RowWork
 
 LINE_BYTES = 64
@@ -102,7 +103,8 @@ def _hbm(work: RowWork, cluster: Cluster, speed: RowSpeed) -> Amount:
     chip = cluster.accelerator
     moved = speed.equivalent_rows(work, chip.cache_bytes) * work.row_bytes * work.passes
     rate = chip.hbm_bandwidth * chip.gather_efficiency
-    return moved * narrow_row_penalty(work.row_bytes) / rate / cluster.speed("memory")
+    gathered = moved * narrow_row_penalty(work.row_bytes) / rate / cluster.speed("memory")
+    return gathered + work.launches * chip.launch_time
 
 
 def _dram(work: RowWork, cluster: Cluster, speed: RowSpeed) -> Amount:
@@ -114,27 +116,35 @@ def _dram(work: RowWork, cluster: Cluster, speed: RowSpeed) -> Amount:
 
 def _ssd(work: RowWork, cluster: Cluster, speed: RowSpeed) -> Amount:
     """Pages at the disk's random bandwidth, which a host's ranks share evenly."""
-    if cluster.host.ssd_bandwidth is None:
+    rate = cluster.ssd_bandwidth_per_rank
+    if rate is None:
         raise InputError(f"{cluster.host.name} has no ssd_bandwidth, so rows cannot live on its disk")
     moved = work.rows * whole_units(work.row_bytes, PAGE_BYTES) * work.passes
-    return moved / (cluster.host.ssd_bandwidth / cluster.per_host) / cluster.speed("host")
+    return moved / rate / cluster.speed("host")
 
 
 def _remote(work: RowWork, cluster: Cluster, speed: RowSpeed) -> Amount:
     """Rows over this rank's connection out of its domain, at its full rate whatever the size of the job."""
     moved = work.rows * work.row_bytes * work.passes
-    return moved / _connection(cluster) / cluster.speed("network")
+    return moved / connection(cluster) / cluster.speed("network")
 
 
 def _server(work: RowWork, cluster: Cluster, speed: RowSpeed) -> Amount:
-    """A server is a host of the cluster without accelerators: its memory or its connections bind."""
-    memory = cluster.host.dram_bandwidth * cluster.host.dram_efficiency
+    """The memory of a server or its network card binds; each row crosses the card once."""
+    servers = servers_of(cluster)
+    memory = servers.host.dram_bandwidth * servers.host.dram_efficiency
     read = work.rows * whole_units(work.row_bytes, LINE_BYTES) * work.passes / memory
-    sent = work.rows * work.row_bytes * work.passes / (_connection(cluster) * cluster.per_host)
-    return np.maximum(read, sent)
+    return np.maximum(read, work.rows * work.row_bytes / servers.bandwidth)
 
 
-def _connection(cluster: Cluster) -> float:
+def servers_of(cluster: Cluster) -> Servers:
+    """Return the parameter servers: those described, or hosts of the cluster without their accelerators."""
+    if cluster.servers is not None:
+        return cluster.servers
+    return Servers(cluster.host, connection(cluster) * cluster.per_host)
+
+
+def connection(cluster: Cluster) -> float:
     """Bytes/s of one rank out of its fast domain."""
     fabric = cluster.fabric
     if not isinstance(fabric, TwoLevel):

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from simulator.engine.host import SharedRank
 from simulator.engine.precedence import Precedence
-from simulator.engine.sharing import SharedRank
 from simulator.pipeline import MarkedGraph
 from simulator.pipeline.compiled import Edge
 

@@ -33,12 +33,14 @@ class Durations:
     """Whole nanoseconds `ns`, shape (nodes, cycles, columns), and the column of each rank.
 
     Without jitter the cycles axis is a broadcast view: it costs no memory. `nominal_ns`, shape
-    (nodes, columns), is what stages take when nothing varies.
+    (nodes, columns), is what stages take when nothing varies. Where a column stands for nearly alike ranks
+    (`buckets`), its durations are too long by the share `longer` at most; None where all are alike.
     """
 
     ns: IntArray
     column_of: IntArray
     nominal_ns: IntArray
+    longer: float | None = None
 
 
 def tabulate(

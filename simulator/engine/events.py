@@ -12,7 +12,6 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import cast
 
-import numpy as np
 import simpy
 
 from simulator.engine.agenda import Agenda
@@ -20,8 +19,11 @@ from simulator.engine.cohort import Cohort, Plan
 from simulator.engine.contention import Contention
 from simulator.engine.crowd import FEW, Crowd
 from simulator.engine.durations import Durations
+from simulator.engine.host import SharedHost, SharedRank
+from simulator.engine.hosts import Hosted, hosted
 from simulator.engine.network import SharedNetwork
-from simulator.engine.sharing import Needs, SharedRank
+from simulator.engine.sharing import Law
+from simulator.engine.traffic import Traffic
 from simulator.pipeline import MarkedGraph
 from simulator.quantities import IntArray
 from simulator.results.timeline import Timeline
@@ -39,28 +41,23 @@ def run_events(
 ) -> Timeline:
     """Return the completion times of all instances, simulated event by event.
 
-    With `contention`, stages of a rank share its engines, memories and copy paths, and collectives
-    share the network; without, every stage takes its nominal time.
+    With `contention`, stages of a rank share its engines, memories and copy paths, unlike ranks share
+    their host, and collectives share the network; without, every stage takes its nominal time.
 
     Folded: alike ranks move as one. Unfolded: each rank is a cohort of its own. Both give the same
     times, because ranks meet at collectives only. `progress(done, total)` is called once in a while
     with the collectives settled so far and in all.
     """
-    if not folded:
-        durations = _apart(durations)
-    simulation = _Simulation(graph, durations, folded, contention)
+    per_host, kinds = (contention.per_host, contention.kind_of) if contention else (1, None)
+    if durations.longer is not None:  # classes know nothing of hosts: every rank keeps its even part
+        per_host = 1
+    ranks = hosted(durations, per_host, kinds, folded)
+    durations = ranks.durations
+    simulation = _Simulation(graph, ranks, folded, contention)
     simulation.progress = progress
     with _no_cycle_search():
         end = simulation.run()
     return Timeline(graph, durations.ns, end, durations.column_of, engine="events", events=simulation.events)
-
-
-def _apart(durations: Durations) -> Durations:
-    """Return a column for each rank; cycles that share their memory go on to."""
-    cycles = 1 if durations.ns.strides[1] == 0 else durations.ns.shape[1]
-    ns, ranks = durations.ns[:, :cycles, durations.column_of], len(durations.column_of)
-    wide = np.broadcast_to(ns, (len(ns), durations.ns.shape[1], ranks))
-    return Durations(wide, np.arange(ranks, dtype=np.int64), durations.nominal_ns)
 
 
 @contextmanager
@@ -79,15 +76,18 @@ class _Simulation:
     """One run: the SimPy environment, the cohorts, and the collectives that are under way."""
 
     def __init__(
-        self, graph: MarkedGraph, durations: Durations, folded: bool, contention: Contention | None
+        self, graph: MarkedGraph, ranks: Hosted, folded: bool, contention: Contention | None
     ) -> None:
         self.env = simpy.Environment()
         self.agenda = Agenda(self.env)
-        self.needs = contention.needs if contention else Needs.none(graph)
-        _, cycles, columns = durations.ns.shape
-        self.plan = Plan.of(graph, cycles, self.needs.shared, together=folded and columns > FEW)
-        self.network = SharedNetwork(self.env, contention) if contention else None
-        self.crowd = Crowd(self.plan, durations.ns, self._book, self._meet)
+        _, cycles, columns = ranks.durations.ns.shape
+        shared = contention.shared(bool(ranks.together)) if contention else [False] * len(graph.nodes)
+        self.plan = Plan.of(graph, cycles, shared, together=folded and columns > FEW)
+        self.crowd = Crowd(self.plan, ranks.durations.ns, self._book, self._meet)
+        self.network = None
+        if contention:
+            traffic = self._share(ranks, contention) if any(shared) else Traffic()
+            self.network = SharedNetwork(self.env, contention, traffic)
         self.missing = [len(self.crowd.cohorts)] * self.plan.instances  # still to come, by collective
         self.latest = [0] * self.plan.instances  # the last arrival known so far
         self.events = 0
@@ -96,14 +96,26 @@ class _Simulation:
 
     def run(self) -> IntArray:
         """Run to the end; return completion times (nodes, cycles, columns)."""
-        if any(self.needs.shared):
-            for cohort in self.crowd.cohorts:
-                cohort.shared = SharedRank(self.agenda, self.needs, cohort.complete)
         self.crowd.begin()
         self.env.run()
         self.crowd.check_complete()
         self.events += self.agenda.events + (self.network.events if self.network else 0)
         return self.crowd.end
+
+    def _share(self, ranks: Hosted, contention: Contention) -> Traffic:
+        """Let each cohort share what its rank has, and cohorts on one host what that has."""
+        traffic, alone = Traffic(), Law(contention.kinds)
+        shared = [
+            SharedRank(self.agenda, alone, cohort.complete, traffic, int(kind))
+            for cohort, kind in zip(self.crowd.cohorts, ranks.kind_of, strict=True)
+        ]
+        for cohort, rank in zip(self.crowd.cohorts, shared, strict=True):
+            cohort.shared = rank
+        law = Law(contention.kinds, contention.per_host, contention.host_limit) if ranks.together else alone
+        for columns in ranks.together:
+            SharedHost.of(self.agenda, law, [(shared[column], count) for column, count in columns], traffic)
+        traffic.hosts = list({id(rank.host): rank.host for rank in shared}.values())
+        return traffic
 
     def _book(self, cohort: Cohort, instance: int, ready: int) -> None:
         """Let `cohort` begin a timed stage when it is ready, which it knows beforehand."""

@@ -2,6 +2,7 @@
 
 A collective that meets no other takes exactly the time that it takes alone. As soon as a second one
 starts to send, both are handed to the fluid solver, the first from the moment at which it began.
+Ranks are told which flows pass through them (`Traffic`), and may hold a collective up.
 """
 
 from collections.abc import Generator, Sequence
@@ -16,19 +17,38 @@ from simulator.costs import Flows, Phase
 from simulator.engine.contention import Contention
 from simulator.engine.fluid.flows import FlowClasses
 from simulator.engine.fluid.fluid import Fluid
+from simulator.engine.traffic import Traffic
+from simulator.quantities import FloatArray
 
 NS = 1e9
 REMEMBERED = 1024
+PASSES = 2  # how often ranks may hold up the flows of one phase: what comes later is beyond accuracy
 
 
 @dataclass(eq=False)
 class _Move:
-    """The flows of one phase under way since `begin` ns; `shared` once they are in the fluid solver."""
+    """The flows of one phase under way since `begin` ns; `shared` once they are in the fluid solver.
 
+    `node` is the collective's, `alone_ns` the time that the flows take alone.
+    """
+
+    node: int
     flows: FlowClasses
+    alone_ns: float
     begin: int
     ended: simpy.Event
     shared: bool = False
+
+    @property
+    def rate(self) -> float:
+        """Bytes/s over all links of the flows when they are alone, classes counted as often as they cross."""
+        return float((self.flows.bytes * self.crossings).sum()) / self.alone_ns * NS
+
+    @property
+    def crossings(self) -> FloatArray:
+        """How many links each class loads, (F,)."""
+        flows = self.flows
+        return np.bincount(flows.owner(), flows.coefficient, len(flows)).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,13 +68,18 @@ class _Leg:
 class SharedNetwork:
     """All collectives under way. Drive `carry` as part of a SimPy process."""
 
-    def __init__(self, env: simpy.Environment, contention: Contention) -> None:
-        """Start with an idle network."""
+    def __init__(
+        self, env: simpy.Environment, contention: Contention, traffic: Traffic | None = None
+    ) -> None:
+        """Start with an idle network; the ranks that `traffic` knows are told of flows."""
         self.env = env
         self._links = sorted(contention.rates)
         self._rates = np.array([contention.rates[link] for link in self._links])
         self._fluid = Fluid(self._rates)
+        self._traffic = traffic or Traffic()
+        self._felt = contention.felt if self._traffic.hosts else frozenset()
         self._moves: dict[int, _Move] = {}
+        self._held: dict[int, int] = {}  # nodes of flows that only ranks still hold up, by tag
         self._weights = contention.weights
         self._legs = [tuple(self._leg(phase) for phase in phases) for phases in contention.phases]
         self._scaled: dict[tuple[int, int], tuple[_Leg, ...]] = {}
@@ -70,7 +95,7 @@ class SharedNetwork:
             start = begin + floor(planned) if not met else int(self.env.now) + floor(leg.before_ns)
             if start > self.env.now:
                 yield self._until(start)
-            met = (yield from self._send(leg)) or met
+            met = (yield from self._send(node, leg)) or met
             planned += leg.alone_ns
         if self.env.now < begin + nominal_ns:  # phases are rounded one by one
             yield self._until(begin + nominal_ns)
@@ -93,20 +118,52 @@ class SharedNetwork:
         self.events += 1
         return self.env.timeout(max(0, moment - int(self.env.now)))
 
-    def _send(self, leg: _Leg) -> Generator[simpy.Event, None, bool]:
-        """Let the flows of a leg pass; return whether others were met on the way."""
+    def _send(self, node: int, leg: _Leg) -> Generator[simpy.Event, None, bool]:
+        """Let the flows of a leg pass; return whether others were met on the way, or a rank held them up."""
         if leg.flows is None:
             return False
         self._tags += 1
-        tag, move = self._tags, _Move(leg.flows, int(self.env.now), self.env.event())
+        tag = self._tags
+        move = _Move(node, leg.flows, leg.alone_ns, int(self.env.now), self.env.event())
         self._moves[tag] = move
         if len(self._moves) > 1:
             self._share()
         else:
             alone = self._until(move.begin + floor(leg.alone_ns))
             alone.callbacks.append(lambda _: self._end_alone(tag))
+        self._tell()
         yield move.ended
-        return move.shared
+        late = (yield from self._hold(tag, node)) if node in self._felt else False
+        return move.shared or late
+
+    def _hold(self, tag: int, node: int) -> Generator[simpy.Event, None, bool]:
+        """Wait for the rank that is furthest behind, while the flows still pass there; say whether one is."""
+        held, self._held[tag] = False, node
+        for _ in range(PASSES):
+            late = floor(self._traffic.behind(tag))
+            if late < 1:
+                break
+            held = True
+            self._tell()
+            yield self._until(int(self.env.now) + late)
+        del self._held[tag]
+        self._tell()
+        return held
+
+    def _tell(self) -> None:
+        """Tell ranks which flows pass, and how fast."""
+        if self._felt:
+            present = {tag: (node, 100) for tag, node in self._held.items()}
+            for tag, move in self._moves.items():
+                if move.node in self._felt:
+                    present[tag] = move.node, self._per_cent(tag, move)
+            self._traffic.change(dict(sorted(present.items())))
+
+    def _per_cent(self, tag: int, move: _Move) -> int:
+        """Return the rate of flows under way in per cent of what they reach alone."""
+        if not move.shared:
+            return 100
+        return round(100 * float((self._fluid.rates(tag) * move.crossings).sum()) / move.rate)
 
     def _end_alone(self, tag: int) -> None:
         move = self._moves.get(tag)
@@ -137,10 +194,11 @@ class SharedNetwork:
         for finished in self._fluid.advance(int(self.env.now)):
             if finished.last:
                 self._moves.pop(cast(int, finished.tag)).ended.succeed()
+        self._tell()
         self._watch()
 
     def _leg(self, phase: Phase) -> _Leg:
-        if not phase.flows:
+        if not any(flow.bytes for flow in phase.flows):  # flows of nothing have no rate
             return _Leg(phase.seconds * NS, None, 0.0)
         flows = self._classes(phase.flows)
         load = np.bincount(flows.link, flows.coefficient * flows.bytes[flows.owner()], len(self._rates))

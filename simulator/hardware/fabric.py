@@ -11,6 +11,7 @@ from typing import Protocol, runtime_checkable
 
 from simulator.errors import InputError
 from simulator.hardware import checks
+from simulator.quantities import Group
 
 
 @dataclass(frozen=True)
@@ -56,9 +57,27 @@ Crossing = Mapping[str, float]
 """How many flows cross one link of each class."""
 
 
+@dataclass(frozen=True)
+class PeerClass:
+    """Alike peers: each rank has `count` (a mean), in its fast domain (`near`) or outside of it.
+
+    `latency` is the time of a message on the cables, s. `crossing` holds for one flow from each rank to
+    each of these peers. `elsewhere`: they hang at another rail, so they stand at another place.
+    """
+
+    count: float
+    near: bool
+    latency: float
+    crossing: Crossing
+    elsewhere: bool = False
+
+
 @runtime_checkable
 class Ways(Protocol):
-    """What collectives need to know of a fabric's links and ways."""
+    """What collectives need to know of a fabric's links and ways; a `group` of None is all ranks.
+
+    All groups communicate at once.
+    """
 
     @property
     def rates(self) -> Mapping[str, float]:
@@ -66,13 +85,16 @@ class Ways(Protocol):
 
     @property
     def start_up(self) -> float:
-        """Seconds before the first byte of a collective moves."""
+        """Seconds before the first byte of a collective moves, cables not included."""
 
-    def all_pairs(self) -> tuple[Crossing, ...]:
-        """Return, for each class of pairs, how many flows of an all-to-all cross one link of a class."""
+    def together(self, group: Group | None) -> int:
+        """Return how many members of a group share a fast domain."""
 
-    def to_neighbour(self, near: bool) -> Crossing:
-        """Return the same when each rank sends one flow to a peer in its domain, or to the next domain."""
+    def peers(self, group: Group | None) -> tuple[PeerClass, ...]:
+        """Return the classes of peers that a rank has in its group."""
+
+    def to_neighbour(self, near: bool, group: Group | None) -> Crossing:
+        """Return how many flows cross a link when each rank sends one to the next, near or far."""
 
 
 @dataclass(frozen=True)

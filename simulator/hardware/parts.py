@@ -77,7 +77,8 @@ class Host:
     what the server draws beside its accelerators; `price_usd_per_hour` only where the price of the
     accelerator does not contain the host. `cache_bytes` is the last-level cache of all its processors
     (0: not modelled), `ssd_bytes` and `ssd_bandwidth` (bytes/s of random page reads) are those of all
-    its disks. None is unknown.
+    its disks. `pcie_bandwidth` (bytes/s, in each direction) is what all accelerators together can copy
+    to or from the host where they share switches; None: each has lanes of its own. None is unknown.
     """
 
     name: str
@@ -90,6 +91,7 @@ class Host:
     cache_bytes: float = 0.0
     ssd_bytes: float | None = None
     ssd_bandwidth: float | None = None
+    pcie_bandwidth: float | None = None
 
     def __post_init__(self) -> None:
         """Raise InputError on an impossible value."""
@@ -97,7 +99,8 @@ class Host:
         checks.positive(self.name, dram_bytes=self.dram_bytes, dram_bandwidth=self.dram_bandwidth)
         checks.shares(self.name, dram_efficiency=self.dram_efficiency)
         checks.not_negative(self.name, cache_bytes=self.cache_bytes)
-        _check_known(self, "power_watts", "price_usd_per_hour", "ssd_bytes", "ssd_bandwidth")
+        _check_known(self, "power_watts", "price_usd_per_hour", "pcie_bandwidth")
+        _check_known(self, "ssd_bytes", "ssd_bandwidth")
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Fabrics described link by link: a plan of hosts, NICs and switches, or a custom graph from a file."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -8,10 +8,15 @@ import numpy as np
 
 from simulator.errors import InputError
 from simulator.hardware import checks
-from simulator.hardware.fabric import Crossing
-from simulator.hardware.graphs import FabricGraph, FoldedRoutes, Wiring, fold, route
+from simulator.hardware.fabric import Crossing, PeerClass
+from simulator.hardware.graphs import FabricGraph, FoldedRoutes, PairClass, Wiring, fold, route
+from simulator.hardware.graphs.grouping import Places
+from simulator.hardware.graphs.routes import Routes
+from simulator.quantities import FloatArray, Group, IntArray
 
 NEAR = ("same PCIe switch", "same host", "same domain")
+ELSEWHERE = ("other rail", "same unit, other rail")
+ROUNDING = 1e-9
 
 
 def _finite(names: tuple[str, ...], capacity: np.ndarray, efficiency: float) -> dict[str, float]:
@@ -19,13 +24,25 @@ def _finite(names: tuple[str, ...], capacity: np.ndarray, efficiency: float) -> 
     return {name: float(rate) for name, rate in rates if np.isfinite(rate)}
 
 
+def _kind(pair: PairClass) -> str:
+    return pair.name.split(" (")[0]
+
+
+def _is_near(pair: PairClass) -> bool:
+    return pair.name.startswith(NEAR)
+
+
+def _is_off(pair: PairClass) -> bool:
+    return pair.name.startswith(ELSEWHERE)
+
+
 @dataclass(frozen=True)
 class Wired:
     """A `Wiring` as the fabric of a cluster, folded into classes of alike links and pairs.
 
-    `start_up` is the fixed time of a collective as software sees it (the latencies of the cables
-    come on top); `efficiency` the share of nominal rates that large transfers reach. Raises
-    InputError on impossible values.
+    `start_up` is the fixed time of a collective as software sees it; the latencies of the cables come
+    on top, those of the longest way, once for each message that is waited for. `efficiency` is the share
+    of nominal rates that large transfers reach. Raises InputError on impossible values.
     """
 
     plan: Wiring
@@ -48,18 +65,42 @@ class Wired:
         names = tuple(link.name for link in self.folded.links)
         return _finite(names, self.folded.capacity, self.efficiency)
 
-    def all_pairs(self) -> tuple[Crossing, ...]:
-        """Return one mapping for each class of pairs."""
-        return tuple(self._crossing(row) for row in self.folded.flows)
+    def together(self, group: Group | None) -> int:
+        """Return how many members of a group share a fast domain, on average."""
+        if group is None:
+            first = self.plan.groups[0]
+            return min(self.domain_size(first.per_host), self.plan.ranks)
+        return max(1, round(Places(self.plan, group).domain + 1))
 
-    def to_neighbour(self, near: bool) -> Crossing:
+    def peers(self, group: Group | None) -> tuple[PeerClass, ...]:
+        """Return one class for each class of pairs that the group has."""
+        return tuple(
+            PeerClass(
+                pair.peers * share, _is_near(pair), pair.latency, self._crossing(row * share), _is_off(pair)
+            )
+            for pair, row, share in self._shares(group)
+        )
+
+    def to_neighbour(self, near: bool, group: Group | None) -> Crossing:
         """Return the crossing of a ring: hosts that follow each other meet as early as they can."""
-        for pair, row in zip(self.folded.pairs, self.folded.flows, strict=True):
-            if pair.name.startswith(NEAR) == near and pair.peers:
+        for pair, row, _ in self._shares(group):
+            if _is_near(pair) == near:
                 return self._crossing(row / pair.peers)
         raise InputError(
             f"no two ranks of this fabric are {'in one domain' if near else 'in different domains'}"
         )
+
+    def _shares(self, group: Group | None) -> Iterator[tuple[PairClass, FloatArray, float]]:
+        """Yield each class of pairs, its flows in an all-to-all over all ranks, the group's share."""
+        kinds = dict.fromkeys(map(_kind, self.folded.pairs), 0.0)
+        for pair in self.folded.pairs:
+            kinds[_kind(pair)] += pair.pairs / self.plan.ranks
+        mine = kinds if group is None else Places(self.plan, group).peers
+        for pair, row in zip(self.folded.pairs, self.folded.flows, strict=True):
+            kind = _kind(pair)
+            share = mine[kind] / kinds[kind] if kinds[kind] else 0.0
+            if share > ROUNDING:
+                yield pair, row, share
 
     def _crossing(self, row: np.ndarray) -> Crossing:
         links = zip(self.folded.links, row, strict=True)
@@ -98,9 +139,8 @@ class CustomFabric:
     efficiency: float = 1.0
 
     @cached_property
-    def _loads(self) -> np.ndarray:
-        ranks = len(self.graph.ranks)
-        return np.asarray(route(self.graph).loads(np.ones((ranks, ranks)) - np.eye(ranks)))
+    def _routes(self) -> Routes:
+        return route(self.graph)
 
     @cached_property
     def rates(self) -> Mapping[str, float]:
@@ -108,16 +148,39 @@ class CustomFabric:
         links = self.graph.links
         return _finite(tuple(links.names), np.asarray(links.capacity), self.efficiency)
 
-    def all_pairs(self) -> tuple[Crossing, ...]:
-        """Return all pairs as one class: their flows proceed together, at the pace of the busiest link."""
-        loads = zip(self.graph.links.names, self._loads, strict=True)
-        return ({name: float(load) for name, load in loads if load > 0 and name in self.rates},)
+    def together(self, group: Group | None) -> int:
+        """Return all members: a custom graph is one domain."""
+        return len(self.graph.ranks) if group is None else group.size
 
-    def to_neighbour(self, near: bool) -> Crossing:
-        """Return the crossing of a ring through all ranks in order; a custom graph is one domain."""
-        ranks = len(self.graph.ranks)
-        ring = np.roll(np.eye(ranks), 1, axis=1)
-        loads = zip(self.graph.links.names, route(self.graph).loads(ring), strict=True)
+    def peers(self, group: Group | None) -> tuple[PeerClass, ...]:
+        """Return all pairs as one class: their flows proceed together, at the pace of the busiest link."""
+        pairs = self._pairs(group)
+        latency = float((self._routes.latencies() * pairs).max())
+        return (PeerClass(float(pairs.sum(axis=1).mean()), True, latency, self._crossing(pairs)),)
+
+    def to_neighbour(self, near: bool, group: Group | None) -> Crossing:
+        """Return the crossing of a ring through all ranks of a group in order."""
+        ranks = np.arange(len(self.graph.ranks))
+        numbers = self._groups(group)
+        ring = np.zeros((len(ranks), len(ranks)))
+        for number in np.unique(numbers):
+            members = ranks[numbers == number]
+            ring[members, np.roll(members, -1)] = 1.0
+        return self._crossing(ring)
+
+    def _groups(self, group: Group | None) -> IntArray:
+        ranks = np.arange(len(self.graph.ranks))
+        if group is None:
+            return np.zeros_like(ranks)
+        return ranks // (group.size * group.stride) * group.stride + ranks % group.stride
+
+    def _pairs(self, group: Group | None) -> FloatArray:
+        """Return 1 for each ordered pair of one group, (R, R)."""
+        numbers = self._groups(group)
+        return np.asarray((numbers[:, None] == numbers) & ~np.eye(len(numbers), dtype=bool), float)
+
+    def _crossing(self, traffic: FloatArray) -> Crossing:
+        loads = zip(self.graph.links.names, self._routes.loads(traffic), strict=True)
         return {name: float(load) for name, load in loads if load > 0 and name in self.rates}
 
     def domain_size(self, per_host: int) -> int:
@@ -142,4 +205,4 @@ class CustomFabric:
 
     def bisection_bandwidth(self, ranks: int, per_host: int) -> float:
         """Return the bytes/s between two halves that uniform traffic reaches."""
-        return ranks / 4 * self.efficiency / route(self.graph).all_to_all_seconds(1.0)
+        return ranks / 4 * self.efficiency / self._routes.all_to_all_seconds(1.0)

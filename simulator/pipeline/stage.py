@@ -8,21 +8,36 @@ from simulator.quantities import NOTHING, Work
 
 KINDS = frozenset({"compute", "input", "lookup", "all_to_all", "all_reduce", "parameter_server"})
 COMPUTE_STREAM = "compute"
+SELECTORS = ("all", "shared", "missing", "next", "later", "single", "expired")
 
 
 @dataclass(frozen=True)
 class Access:
     """A read or a write of a named store by one stage.
 
-    `keys` selects which keys of the batch: `all`, or `shared` (those that the previous batch
-    used as well). A store with a place for each batch is a buffer, and `of` says how many batches
-    back the touched place belongs to (1: the one that the previous batch trained on); None means a
-    store that persists, such as the tables in host memory.
+    `keys` selects which keys of the batch: `all`; by their use before, `shared` (the previous batch used
+    them as well) or `missing` (no batch used them within the last `within`); by their use after, `next`
+    (the next batch uses them), `expired` (none of the next `within` does), `single` (expired, and looked
+    up once in all ranks' batches) or `later` (neither `next` nor `single`).
+
+    A store with a place for each batch is a buffer, and `of` says how many batches back the touched
+    place belongs to (1: the one that the previous batch trained on); None means a store that persists,
+    such as the tables in host memory. `late` says how many batches later than a key's own the stage
+    touches it. Raises InputError for an unknown selector.
     """
 
     store: str
     keys: str = "all"
     of: int | None = 0
+    within: int = 0
+    late: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse selectors that nobody knows."""
+        if self.keys not in SELECTORS:
+            raise InputError(
+                f'store "{self.store}": no keys are "{self.keys}"{did_you_mean(self.keys, SELECTORS)}'
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +104,9 @@ class Pipeline:
     """Stages in stream order, plus the constraints between batches.
 
     `updates` are the stages whose completion ends a step (default: the last compute stage);
-    `compute` names the stream whose waiting is exposed time. Raises InputError when a stage
+    `compute` names the stream whose waiting is exposed time. `row_updates` are the stages that add a
+    batch's gradients to rows (default: those of `updates` that rewrite what they read); `caches` holds
+    bytes of device memory that rows take from the first batch to the last. Raises InputError when a stage
     stands twice, or a stage that is named elsewhere stands on no stream.
     """
 
@@ -98,6 +115,8 @@ class Pipeline:
     buffers: Sequence[Buffer] = ()
     updates: Sequence[Stage] = ()
     compute: str = COMPUTE_STREAM
+    row_updates: Sequence[Stage] = ()
+    caches: Mapping[str, float] = field(default_factory=dict)
     stages: tuple[Stage, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -108,6 +127,8 @@ class Pipeline:
             raise InputError(f'the pipeline has no stage on its compute stream "{self.compute}"')
         if not self.updates:
             object.__setattr__(self, "updates", (self.streams[self.compute][-1],))
+        if not self.row_updates:
+            object.__setattr__(self, "row_updates", tuple(s for s in self.updates if _rewrites(s)))
         self._check_names(stages)
         self._check_known(stages)
 
@@ -132,8 +153,13 @@ class Pipeline:
         for buffer in self.buffers:
             yield buffer.taken_by
             yield from (stage for stage, _ in buffer.releases())
-        yield from self.updates
+        yield from (*self.updates, *self.row_updates)
 
     def stream_of(self, stage: Stage) -> str:
         """Return the name of the stream that `stage` stands on."""
         return next(name for name, stream in self.streams.items() if any(one is stage for one in stream))
+
+
+def _rewrites(stage: Stage) -> bool:
+    """Whether it writes only stores that it has read."""
+    return {write.store for write in stage.writes} <= {read.store for read in stage.reads}

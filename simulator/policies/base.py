@@ -18,6 +18,7 @@ REQUIREMENTS = {
     "sparse_cores": "accelerators with sparse cores",
     "servers": "tables on parameter servers (sharding tier remote)",
     "no_servers": "tables at the workers (no sharding tier remote)",
+    "replicas": "several copies of the tables (sharding.replicas above 1)",
 }
 
 
@@ -65,12 +66,14 @@ class Fragment:
 class IntraBatch(ABC):
     """A policy within one batch, computed in `micro_batches` parts.
 
-    On its own it runs one batch at a time.
+    On its own it runs one batch at a time. `arranges_exchange`: it decides itself when rows are exchanged,
+    so an inter-batch policy cannot decide it as well.
     """
 
     consistency: ClassVar[str] = "synchronous"
     staleness_steps: ClassVar[int] = 0
     needs: ClassVar[tuple[str, ...]] = ()
+    arranges_exchange: ClassVar[bool] = False
     micro_batches: int = 1
 
     @abstractmethod
@@ -85,11 +88,15 @@ class IntraBatch(ABC):
 
 
 class InterBatch(ABC):
-    """A policy across batches. On its own it exchanges and computes each batch as a whole."""
+    """A policy across batches. On its own it exchanges and computes each batch as a whole.
+
+    `arranges_exchange`: it moves the exchange of rows itself, so an intra-batch policy cannot do so as well.
+    """
 
     consistency: ClassVar[str] = "synchronous"
     staleness_steps: ClassVar[int] = 0
     needs: ClassVar[tuple[str, ...]] = ()
+    arranges_exchange: ClassVar[bool] = False
 
     @abstractmethod
     def embed(self, step: TrainStep, intra_batch: IntraBatch) -> Pipeline:

@@ -7,25 +7,62 @@ fields are the parameters that a scenario may set.
 from collections.abc import Callable, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from inspect import Parameter, signature
-from typing import Any
+from typing import Any, Literal
 
 from simulator.errors import InputError, did_you_mean
+from simulator.policies.bagpipe import Bagpipe
 from simulator.policies.base import InterBatch, IntraBatch, Policy
 from simulator.policies.dual_buffer import Buffers, DualBuffer
+from simulator.policies.fae import Fae
 from simulator.policies.frozen_window import FrozenWindow, MicroBatches
+from simulator.policies.gradient_accumulation import GradientAccumulation
+from simulator.policies.het import Het
+from simulator.policies.hugectr import HugeCtr
 from simulator.policies.nested import Nested
+from simulator.policies.no_cache import NoCache
 from simulator.policies.parts import WholeBatch
+from simulator.policies.rpc import RpcCoalesced, RpcPerTable
 from simulator.policies.serialized import Serialized
+from simulator.policies.sparse_core import SparseCore, SparseCorePipelined
 from simulator.policies.stale_prefetch import StalePrefetch
+from simulator.policies.torchrec import Base, Fused, Prefetch, SemiSync, SparseDist
+from simulator.policies.two_d_sparse import TwoDSparse
 
 ENTRY_POINTS = "recscale.policies"
 
-INTER_BATCH: Mapping[str, type[InterBatch]] = {
+ONE_COPY: Mapping[str, type[InterBatch]] = {
     "serialized": Serialized,
     "stale_prefetch": StalePrefetch,
     "dual_buffer": DualBuffer,
+    "torchrec_base": Base,
+    "torchrec_sparse_dist": SparseDist,
+    "torchrec_prefetch": Prefetch,
+    "torchrec_fused": Fused,
+    "torchrec_semi_sync": SemiSync,
 }
-INTRA_BATCH: Mapping[str, type[IntraBatch]] = {"whole_batch": WholeBatch, "frozen_window": FrozenWindow}
+OneCopy = Literal[
+    "serialized",
+    "stale_prefetch",
+    "dual_buffer",
+    "torchrec_base",
+    "torchrec_sparse_dist",
+    "torchrec_prefetch",
+    "torchrec_fused",
+    "torchrec_semi_sync",
+]
+
+
+def two_d_sparse(inter_batch: OneCopy = "serialized") -> TwoDSparse:
+    """Return two-dimensional sparse parallelism under `inter_batch`, as that is by default."""
+    return TwoDSparse(ONE_COPY[inter_batch]())
+
+
+INTER_BATCH: Mapping[str, Callable[..., InterBatch]] = {**ONE_COPY, "two_d_sparse": two_d_sparse}
+INTRA_BATCH: Mapping[str, type[IntraBatch]] = {
+    "whole_batch": WholeBatch,
+    "frozen_window": FrozenWindow,
+    "gradient_accumulation": GradientAccumulation,
+}
 
 
 def nestpipe(micro_batches: MicroBatches, buffers: Buffers = 2) -> Nested:
@@ -36,8 +73,32 @@ def nestpipe(micro_batches: MicroBatches, buffers: Buffers = 2) -> Nested:
 BUILT_IN: Mapping[str, Callable[..., Policy]] = {
     **dict[str, Callable[..., Policy]](INTER_BATCH),
     "frozen_window": FrozenWindow,
+    "gradient_accumulation": GradientAccumulation,
     "nestpipe": nestpipe,
+    "rpc_per_table": RpcPerTable,
+    "rpc_coalesced": RpcCoalesced,
+    "no_cache": NoCache,
+    "bagpipe": Bagpipe,
+    "fae": Fae,
+    "het": Het,
+    "hugectr": HugeCtr,
+    "sparse_core": SparseCore,
+    "sparse_core_pipelined": SparseCorePipelined,
 }
+
+
+def why_not(kind: str, place: str) -> str:
+    """Return why a policy of the catalog cannot be the `inter_batch` or `intra_batch` of others, or ""."""
+    fitting = {"inter_batch": INTER_BATCH, "intra_batch": INTRA_BATCH}
+    if kind in fitting[place] or kind not in {*BUILT_IN, *INTRA_BATCH}:
+        return ""
+    other = next((one for one, members in fitting.items() if kind in members), None)
+    if other:
+        return f'"{kind}" can be the {other} of nested policies, not the {place}'
+    return (
+        f'"{kind}" cannot be the {place} of nested policies: it arranges the whole life of a batch, '
+        "exchanges included, so with another policy around or inside it the same rows would travel twice"
+    )
 
 
 def names() -> tuple[str, ...]:

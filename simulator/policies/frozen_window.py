@@ -7,7 +7,7 @@ first forward one and the last gradient one have nothing to hide behind, a share
 """
 
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from annotated_types import Le
 
@@ -24,6 +24,7 @@ MicroBatches = Annotated[int, Le(1024)]
 class FrozenWindow(IntraBatch):
     """N micro-batches per batch (`micro_batches`), one update. Raises InputError when N < 1."""
 
+    arranges_exchange: ClassVar[bool] = True
     micro_batches: MicroBatches = field()  # no default: how many is the decision to make
 
     def __post_init__(self) -> None:

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from simulator.errors import InputError
 from simulator.pipeline import Pipeline
 from simulator.policies.base import InterBatch, IntraBatch, weaker
 from simulator.sharding.step import TrainStep
@@ -9,10 +10,27 @@ from simulator.sharding.step import TrainStep
 
 @dataclass(frozen=True)
 class Nested:
-    """`inter_batch` arranges the life of a batch, `intra_batch` what happens to its rows within."""
+    """`inter_batch` arranges the life of a batch, `intra_batch` what happens to its rows within.
+
+    Raises InputError when both decide when rows are exchanged: they would travel twice.
+    """
 
     inter_batch: InterBatch
     intra_batch: IntraBatch
+
+    def __post_init__(self) -> None:
+        """Refuse pairs that would exchange the same rows twice."""
+        if self.inter_batch.arranges_exchange and self.intra_batch.arranges_exchange:
+            outer, inner = (type(part).__name__ for part in (self.inter_batch, self.intra_batch))
+            raise InputError(
+                f"{outer} cannot be nested around {inner}: both decide when rows are exchanged "
+                "(batches ahead, and micro-batch by micro-batch), so the same rows would travel twice"
+            )
+
+    @property
+    def needs(self) -> tuple[str, ...]:
+        """What either part needs."""
+        return tuple(dict.fromkeys((*self.inter_batch.needs, *self.intra_batch.needs)))
 
     @property
     def consistency(self) -> str:

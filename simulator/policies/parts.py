@@ -1,12 +1,15 @@
 """The stages that policies are made of, under the names the field uses for them."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from simulator.pipeline import Access, Carry, Pipeline, Stage
 from simulator.policies.base import Fragment, IntraBatch
+from simulator.quantities import Work
+from simulator.sharding.micro import MicroStep
+from simulator.sharding.passes import DensePart
 from simulator.sharding.reading import read_samples
-from simulator.sharding.step import MicroStep, TrainStep
+from simulator.sharding.step import TrainStep
 
 HOST = Access("host rows", of=None)
 ROWS = Access("rows on device")
@@ -76,12 +79,22 @@ def backward(
     works = tuple(micro.adding(work, len(works)) for work in works) if adds else works
     if not reduce:
         return Backward((Stage(f"backward{label}", "compute", works[0], after=[forward_pass]),), ())
+    return reduced_backward(micro.whole, works, forward_pass, label)
+
+
+def reduced_backward(
+    part: DensePart, works: Sequence[Work], before: Stage, label: str = "", of: str = ""
+) -> Backward:
+    """Return the buckets `works` of a part's backward pass after `before`, each with its all-reduce.
+
+    `of` comes before the names of both.
+    """
     computes: list[Stage] = []
     for index, work in enumerate(works):
-        before = computes[-1] if computes else forward_pass
-        computes.append(Stage(f"backward{label}.{index}", "compute", work, after=[before]))
+        after = computes[-1:] or [before]
+        computes.append(Stage(f"{of}backward{label}.{index}", "compute", work, after=after))
     reduces = [
-        Stage(f"reduce.{index}", "all_reduce", micro.all_reduce_bucket, after=[compute])
+        Stage(f"{of}reduce.{index}", "all_reduce", part.all_reduce_bucket, after=[compute])
         for index, compute in enumerate(computes)
     ]
     return Backward(tuple(computes), tuple(reduces))
@@ -100,20 +113,48 @@ class Updates:
     reduces: tuple[Stage, ...] = ()
 
 
-def update(step: TrainStep, sends: Sequence[Stage], reduces: Sequence[Stage], last: Stage) -> Updates:
+def update(
+    step: TrainStep, sends: Sequence[Stage], reduces: Sequence[Stage], last: Stage, kind: str = "compute"
+) -> Updates:
     """Return the row update once all gradients are in, and the optimizer once all are reduced.
 
-    Each of `sends` brings the row gradients of one of as many equal micro-batches.
+    Each of `sends` brings the row gradients of one of as many equal micro-batches. `kind` is that of the
+    row update: `lookup` where it runs beside the dense passes and not among them.
     """
     work = step.sparse_update(len(sends))
-    rows = Stage("sparse_update", "compute", work, after=sends, reads=(ROWS,), writes=(ROWS,))
+    rows = Stage("sparse_update", kind, work, after=sends, reads=(ROWS,), writes=(ROWS,))
     dense = Stage("optimizer", "compute", step.optimizer, after=[*reduces, last])
     if not step.synchronize_every:
         return Updates(rows, dense, (dense, rows))
     every = step.synchronize_every
     average = Stage("synchronize", "all_reduce", step.synchronize, after=[rows], every=every, phase=every - 1)
-    current = Stage("rows_current", "compute", after=[rows, average], reads=(ROWS,), writes=(ROWS,))
+    current = Stage("rows_current", kind, after=[rows, average], reads=(ROWS,), writes=(ROWS,))
     return Updates(current, dense, (dense, rows, current), (average,))
+
+
+def rows_first(done: Updates) -> tuple[Stage, ...]:
+    """Return the updates on the compute stream in the order in which rows do not wait for dense gradients."""
+    return (*(stage for stage in done.computes if stage is not done.dense), done.dense)
+
+
+class Ahead:
+    """Issues stages earlier than they were made: each by so many batches as `by` says, others not at all.
+
+    Stages that wait for one of them are made anew, too, so that they wait for the new one.
+    """
+
+    def __init__(self, by: Mapping[Stage, int]) -> None:
+        """Take the stages to move."""
+        self.by = by
+        self._made: dict[Stage, Stage] = {}
+
+    def __call__(self, stage: Stage) -> Stage:
+        """Return what takes the place of `stage`: itself where nothing changes."""
+        if stage not in self._made:
+            after, ahead = [self(before) for before in stage.after], stage.ahead + self.by.get(stage, 0)
+            same = ahead == stage.ahead and all(a is b for a, b in zip(after, stage.after, strict=True))
+            self._made[stage] = stage if same else replace(stage, after=after, ahead=ahead)
+        return self._made[stage]
 
 
 class WholeBatch(IntraBatch):

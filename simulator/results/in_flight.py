@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from simulator.pipeline import Pipeline, Stage
-from simulator.quantities import Amount, IntArray
-from simulator.results.roles import Part, Roles
+from simulator.quantities import Amount, CopyWork, IntArray
+from simulator.results.roles import Part, Roles, leaves
 from simulator.results.timeline import Timeline
 from simulator.sharding import MicroStep, TrainStep
 
@@ -67,9 +67,19 @@ def _inputs(step: TrainStep, roles: Roles) -> Iterator[Holding]:
 
 def _rows(step: TrainStep, roles: Roles) -> Iterator[Holding]:
     """Owned rows wait in a buffer from their retrieval until nobody reads it any more."""
-    size = step.traffic.bytes_buffered
-    for store, stage in roles.fills if np.any(size) else ():
+    for store, stage in roles.fills:
+        size = _buffered(step, roles, stage)
+        if not np.any(size):
+            continue
         yield Holding(ROW_BUFFERS, "hbm", size, stage, _row_users(roles.pipeline, store, stage))
+
+
+def _buffered(step: TrainStep, roles: Roles, fill: Stage) -> Amount:
+    """Return an owner's rows, or what a rank brings from servers that it deals with itself."""
+    if any(part.exchanges for part in roles.parts):
+        return step.traffic.bytes_buffered
+    copies = [leaf for leaf in leaves(fill.work) if isinstance(leaf, CopyWork)]
+    return sum((copy.bytes for copy in copies if copy.path == "host_to_device"), start=0.0)
 
 
 def _row_users(pipeline: Pipeline, store: str, fill: Stage) -> Freed:
@@ -85,8 +95,8 @@ def _forward(micro: MicroStep, part: Part) -> Iterator[Holding]:
     """What a micro-batch holds until its last pass is over; rows on their way until they have left."""
     traffic, dense, trained = micro.traffic, micro.workload.model.quantities(), _now(part.passes)
     kept = traffic.samples * (dense.activation_bytes + dense.peak_layer_bytes)
-    yield Holding(ACTIVATIONS, "hbm", kept, part.passes[0], trained)
-    brought = part.exchanges or part.passes[:1]
+    yield Holding(ACTIVATIONS, "hbm", kept, part.begins, trained)
+    brought = part.exchanges or [stage for stage in part.passes[:1] if not stage.reads]
     for stage in brought:
         yield Holding(RECEIVED, "hbm", traffic.row_bytes_received / len(brought), stage, trained)
     for exchange in part.exchanges:
@@ -96,11 +106,13 @@ def _forward(micro: MicroStep, part: Part) -> Iterator[Holding]:
 
 def _gradients(micro: MicroStep, part: Part, roles: Roles) -> Iterator[Holding]:
     """Row gradients from the second pass on, at their sources until sent, at their owners until used."""
-    first, traffic = part.passes[:2][-1], micro.traffic
+    first, traffic = part.turns_back, micro.traffic
     for send in part.sends:
         share = 1 / len(part.sends)
         yield Holding(GRADIENTS, "hbm", share * traffic.row_bytes_received, first, _now([send]))
         used = _now(roles.followers(send))
+        if send.kind != "all_to_all":  # its owners are servers
+            continue
         yield Holding(GRADIENTS, "hbm", share * traffic.row_bytes_sent, send, used)
 
 

@@ -61,6 +61,7 @@ def scheduled_memory(step: TrainStep, timeline: Timeline, micro_batches: int) ->
         moment = peak(timeline, [one for one in held if one.memory == memory], rank[memory])
         items[memory] = {**resident.at(memory, rank[memory], step.ranks), **moment.items}
         batches[memory] = moment.batches
+    items["hbm"] |= timeline.graph.pipeline.caches
     found = _Place(_told_apart(step, resident, rank), _tables(step, rank), batches)
     return found.memory(items)
 
@@ -99,7 +100,7 @@ def peak_memory(step: TrainStep, pipeline: Pipeline, micro_batches: int) -> Memo
     resident = Resident.of(step)
     rank = {memory: _fullest(step, resident, (), memory) for memory in MEMORIES}
     items = {memory: resident.at(memory, rank[memory], step.ranks) for memory in MEMORIES}
-    items["hbm"] |= {**_activations(step, micro_batches), **_rows(step, pipeline)}
+    items["hbm"] |= {**_activations(step, micro_batches), **_rows(step, pipeline), **pipeline.caches}
     inputs = step.workload.batch * step.workload.input_bytes_per_sample
     items["host"]["input batches"] = inputs * (1 + _deepest(pipeline, ("read",)))
     return _Place(_told_apart(step, resident, rank), _tables(step, rank)).memory(items)
@@ -137,8 +138,11 @@ def shortage(memory: Memory, cluster: Cluster) -> float:
 
 
 def _needs(memory: Memory, cluster: Cluster) -> dict[str, tuple[float, float]]:
-    disk = (cluster.host.ssd_bytes or 0.0) / cluster.per_host
-    have = {"hbm": cluster.accelerator.hbm_bytes, "host": cluster.dram_bytes_per_rank, "ssd": disk}
+    have = {
+        "hbm": cluster.hbm_bytes,
+        "host": cluster.dram_bytes_per_rank,
+        "ssd": cluster.ssd_bytes_per_rank,
+    }
     return {name: (sum(getattr(memory, name).values()), have[name]) for name in MEMORIES}
 
 
@@ -157,6 +161,7 @@ ADVICE = {
     ("hbm", TABLES): "use more workers, or host memory (sharding.tier: dram)",
     ("hbm", "row buffers"): "use a smaller batch or fewer row buffers",
     ("hbm", COPIES): "let fewer tables be data_parallel",
+    ("hbm", "rows kept on the device"): "use a smaller batch, or let the policy keep fewer rows",
     ("hbm", CACHE): "use more workers, or a smaller share of cached rows",
     ("host", TABLES): "use more workers",
     ("ssd", TABLES): "use more workers, or give the disks' size (cluster.host.ssd_bytes)",

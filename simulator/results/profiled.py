@@ -11,10 +11,12 @@ from simulator.quantities import (
     AllGatherWork,
     AllReduceWork,
     AllToAllWork,
+    BroadcastWork,
     CopyWork,
     CpuWork,
     HoldWork,
     InTurn,
+    PointToPointWork,
     ReduceScatterWork,
     RowWork,
     Together,
@@ -74,6 +76,16 @@ def _(_leaf: ReduceScatterWork) -> str:
 @_profiled.register
 def _(_leaf: AllGatherWork) -> str:
     return "ncclKernel_AllGather"
+
+
+@_profiled.register
+def _(_leaf: BroadcastWork) -> str:
+    return "ncclKernel_Broadcast"
+
+
+@_profiled.register
+def _(_leaf: PointToPointWork) -> str:
+    return "ncclKernel_SendRecv"
 
 
 @_profiled.register

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from simulator.errors import InputError
-from simulator.pipeline import Pipeline, Stage
+from simulator.pipeline import Access, Pipeline, Stage
 from simulator.quantities import CopyWork, DenseWork, InTurn, Together, Work
 
 
@@ -20,6 +20,27 @@ class Part:
     exchanges: list[Stage]
     passes: list[Stage] = field(default_factory=list)
     sends: list[Stage] = field(default_factory=list)
+    products: list[Stage] = field(default_factory=list)
+    without_rows: int = 0
+
+    @property
+    def begins(self) -> Stage:
+        """The pass from which on activations are kept: the first that multiplies matrices."""
+        return (self.products or self.passes)[0]
+
+    @property
+    def turns_back(self) -> Stage:
+        """The pass from which on there are row gradients: the one after the first that uses rows."""
+        if not self.products or not self.exchanges:
+            return self.passes[:2][-1]
+        return self.products[self.without_rows : self.without_rows + 2][-1]
+
+    def add(self, stage: Stage) -> None:
+        """Add the next pass."""
+        self.passes.append(stage)
+        if _is_pass(stage):
+            self.without_rows += not self.exchanges
+            self.products.append(stage)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,8 +89,12 @@ class Roles:
             if lost:
                 raise InputError(f'stage "{stage.name}" reads "{lost[0]}", which no stage writes')
             brings = stage.kind in ("lookup", "parameter_server") and _copies_in(stage)
-            if brings and all(write.of is None for write in stage.writes):
+            if brings and not any(self._keeps(write) for write in stage.writes):
                 raise InputError(f'stage "{stage.name}" brings rows to the device but writes no row buffer')
+
+    def _keeps(self, write: Access) -> bool:
+        """Whether it goes to a row buffer or to a cache on the device."""
+        return write.of is not None or write.store in self.pipeline.caches
 
     def followers(self, send: Stage) -> tuple[Stage, ...]:
         """Return the stages that use what `send` brought; the end of the step if none says so."""
@@ -102,25 +127,32 @@ def _parts(order: Sequence[Stage]) -> tuple[Part, ...]:
         if _is_exchange(stage):
             continue
         direct = [before for before in stage.after if _is_exchange(before)]
-        part = _part(direct, part_of, found) or _latest(stage, part_of)
+        part = _part(direct, part_of, found, _latest(stage, part_of)) or _latest(stage, part_of)
         if part is None and _is_pass(stage):
             found.append(part := Part([]))
         if part is None:
             continue
-        if stage.kind == "all_to_all":
+        if stage.kind == "all_to_all" or _is_push(stage):
             part.sends.append(stage)
         elif stage.kind != "all_reduce" and (direct or not stage.writes):
             part_of[id(stage)] = part
             if direct or _is_pass(stage):
-                part.passes.append(stage)
+                part.add(stage)
     return tuple(found)
 
 
-def _part(direct: list[Stage], part_of: dict[int, Part], found: list[Part]) -> Part | None:
-    """Return the micro-batch of these exchanges, a new one if they are of none; None without exchanges."""
+def _part(
+    direct: list[Stage], part_of: dict[int, Part], found: list[Part], begun: Part | None
+) -> Part | None:
+    """Return the micro-batch of these exchanges; None without exchanges.
+
+    Exchanges that are of none yet are of the one that passes without rows have `begun`, or of a new one.
+    """
     if not direct:
         return None
     known = next((part_of[id(one)] for one in direct if id(one) in part_of), None)
+    if known is None and begun is not None and not begun.exchanges:
+        known = begun
     part = known or Part([])
     if known is None:
         found.append(part)
@@ -139,6 +171,11 @@ def _latest(stage: Stage, part_of: dict[int, Part]) -> Part | None:
 def _is_exchange(stage: Stage) -> bool:
     reads_rows = any(read.of is not None for read in stage.reads)
     return stage.kind == "all_to_all" and reads_rows and not stage.writes
+
+
+def _is_push(stage: Stage) -> bool:
+    """Whether it takes gradients to parameter servers, straight from a pass."""
+    return stage.kind == "parameter_server" and any(_is_pass(before) for before in stage.after)
 
 
 def _is_pass(stage: Stage) -> bool:

@@ -2,15 +2,19 @@
 
 Stages declare what they read and write. For a key that batch k uses and that batch k - gap used
 last, a synchronous run would have read the version after k - gap's update. Whether this run did
-follows from who wrote the row, when, and from what: nothing is taken from the policy's word.
+follows from who wrote the row, when, and from what (`staleness_replay`).
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
-from simulator.pipeline import Access, Pipeline, Stage
+from simulator.pipeline import Pipeline, Stage
+from simulator.results.staleness_replay import Key, Replay
 from simulator.results.timeline import Timeline
+
+ALL_GAPS = 8  # up to here every gap between two uses is looked at, beyond only some
+MOST_BATCHES = 16  # looked at in one run
+TELL_SINGLE = ("single", "later")
 
 
 @dataclass(frozen=True)
@@ -18,11 +22,13 @@ class Staleness:
     """How many updates are missing from the rows that batches train on.
 
     `observed_max` is the age, in batches, of the oldest update that is missing from a key that uses
-    it; `observed_mean` counts missing updates per row over the rows of a batch.
+    it; `observed_mean` counts missing updates per row over the rows of a batch. `where` says which batch
+    reads which keys too early (empty: none does).
     """
 
     observed_max: int
     observed_mean: float
+    where: str = field(default="", compare=False)
 
 
 def observe(
@@ -33,16 +39,22 @@ def observe(
     `shares[gap - 1]` is the share of a batch's rows that were last used `gap` batches ago; keys that
     have not been used for longer than that are not looked at.
     """
-    versions = _Versions(timeline, column, len(shares))
-    seen = [(reader, batch) for reader in readers(timeline.graph.pipeline) for batch in batches]
-    if not seen:
+    pipeline, looked_at = timeline.graph.pipeline, _spread(batches)
+    seen = readers(pipeline)
+    if not seen or not looked_at:
         return None
-    worst = max(versions.oldest_missing(reader, batch) for reader, batch in seen)
-    missing = [
-        sum(share * versions.misses(reader, batch, gap) for gap, share in enumerate(shares, start=1))
-        for reader, batch in seen
-    ]
-    return Staleness(worst, sum(missing) / len(missing))
+    keys = _Keys(Replay(timeline, column, seen), list(_sampled(pipeline, shares)), _single_from(pipeline))
+    found = [one for place in range(len(seen)) for one in keys.read_by(place, looked_at)]
+    worst = max(found, key=lambda one: one.observed_max)
+    return Staleness(worst.observed_max, sum(one.observed_mean for one in found) / len(found), worst.where)
+
+
+def _spread(batches: Sequence[int]) -> Sequence[int]:
+    """Return all batches, or so many of them from the first to the last."""
+    if len(batches) <= MOST_BATCHES:
+        return batches
+    steps = range(MOST_BATCHES)
+    return [batches[step * (len(batches) - 1) // (MOST_BATCHES - 1)] for step in steps]
 
 
 def geometric(shared: float, gaps: int = 5) -> list[float]:
@@ -51,112 +63,85 @@ def geometric(shared: float, gaps: int = 5) -> list[float]:
 
 
 def readers(pipeline: Pipeline) -> list[Stage]:
-    """Return the stages that hand rows to the dense model: exchanges that read a row buffer."""
-    return [
+    """Return the stages that hand rows to the dense model.
+
+    They are the exchanges that read a row buffer; without any, the compute stages that read rows and
+    write none.
+    """
+    exchanges = [
         stage
         for stage in pipeline.stages
         if stage.kind == "all_to_all"
         and not stage.writes
         and any(read.of is not None for read in stage.reads)
     ]
+    passes = [s for s in pipeline.stages if s.kind == "compute" and s.reads and not s.writes]
+    return exchanges or passes
 
 
-class _Versions:
-    """Answers whether what a stage of some batch reads contains the update of an earlier batch.
+def _sampled(pipeline: Pipeline, shares: Sequence[float]) -> Iterator[tuple[int, float]]:
+    """Yield gaps with their shares: every short one, longer ones where a selector changes its mind.
 
-    A key is either used by every batch (`steady`), or by the two batches in question only.
+    A gap beyond the short ones stands for those up to the next that is looked at.
+    """
+    accesses = [one for stage in pipeline.stages for one in (*stage.reads, *stage.writes)]
+    edges = {edge for one in accesses for edge in (one.within, one.late)} | {s.every for s in pipeline.stages}
+    near = {edge + step for edge in edges for step in (-1, 0, 1, 2)}
+    doubled = {ALL_GAPS * 2**power for power in range(12)}
+    wanted = {*range(1, ALL_GAPS + 1), *near, *doubled, len(shares)}
+    gaps = sorted(gap for gap in wanted if 1 <= gap <= len(shares))
+    for gap, following in zip(gaps, [*gaps[1:], len(shares) + 1], strict=True):
+        yield gap, sum(shares[gap - 1 : following - 1])
+
+
+def _single_from(pipeline: Pipeline) -> float:
+    """Return the shortest gap from which on a stage may treat keys apart that were looked up once."""
+    accesses = (one for stage in pipeline.stages for one in (*stage.reads, *stage.writes))
+    return min((one.within + 1.0 for one in accesses if one.keys in TELL_SINGLE), default=float("inf"))
+
+
+@dataclass(frozen=True, eq=False)
+class _Keys:
+    """Keys of which it is looked up what each reader saw: one that every batch uses, others used twice.
+
+    `gaps` are those between the two uses, with their shares; `single_from` is the gap from which on a key
+    is looked at also as one that was looked up once.
     """
 
-    def __init__(self, timeline: Timeline, column: int, gaps: int) -> None:
-        self.timeline = timeline
-        self.column = column
-        self.gaps = range(1, gaps + 1)
-        self.graph = timeline.graph
-        self.node = {(id(node.stage), node.residue): index for index, node in enumerate(self.graph.nodes)}
-        self.updates = {id(stage) for stage in self.graph.pipeline.updates}
-        self._reads = cache(self._find_reads)
-        self._writers = cache(self._find_writers)
+    replay: Replay
+    gaps: Sequence[tuple[int, float]]
+    single_from: float
 
-    def oldest_missing(self, reader: Stage, batch: int) -> int:
-        """Return how many batches ago an update was made that a key should contain and does not."""
-        missed = [gap for gap in self.gaps if self.misses(reader, batch, gap)]
-        return max([self._behind(reader, batch), *missed])
+    def read_by(self, reader: int, batches: Sequence[int]) -> Iterator[Staleness]:
+        """Yield what the reader at this place of the replay saw in each batch."""
+        steady = self.replay.contents(Key(range(max(batches) + 2)))[reader]
+        for batch in batches:
+            ages, missing = (
+                [(_behind(steady[batch], batch), f"batch {batch}, keys that every batch uses")],
+                0.0,
+            )
+            for gap, share in self.gaps:
+                kind = self._missed(reader, batch, gap) if gap > 1 else _or_none(batch - 1 in steady[batch])
+                if gap <= batch and kind is not None:
+                    missing += share
+                    ages.append((gap, f"batch {batch}, {kind}keys last used by batch {batch - gap}"))
+            oldest, where = max(ages, key=lambda age: age[0])
+            yield Staleness(oldest, missing, where if oldest else "")
 
-    def _behind(self, reader: Stage, batch: int) -> int:
-        """Return how many of the latest updates are missing from a key that every batch uses."""
-        return next(
-            (gap - 1 for gap in range(1, batch + 1) if self._reads(reader, batch, batch - gap, True)), batch
-        )
-
-    def misses(self, reader: Stage, batch: int, gap: int) -> bool:
-        """Whether a key that was last used `gap` batches ago lacks that batch's update."""
-        return batch >= gap and not self._reads(reader, batch, batch - gap, gap == 1)
-
-    def _find_reads(self, reader: Stage, batch: int, wanted: int, steady: bool) -> bool:
-        """Whether what `reader` of `batch` reads contains the update of batch `wanted`."""
-        touched = [access for access in reader.reads if _touches(access, steady)]
-        return any(self._delivers(access, (reader, batch), wanted, steady) for access in touched)
-
-    def _delivers(self, access: Access, reading: tuple[Stage, int], wanted: int, steady: bool) -> bool:
-        """The last one to have written the place before it is read decides what it contains."""
-        started = self._span(*reading)[0]
-        before = [
-            (self._last_first(writer, content), writer, content)
-            for content in _contents(access, reading[1], wanted, steady)
-            for writer in self._writers(access.store, steady)
-            if (writer, content) != reading
-            and _served(writer, content) >= 0
-            and self._span(writer, content)[1] <= started
-        ]
-        if not before:
-            return False
-        _, writer, content = max(before, key=lambda found: found[0])
-        return self._carries(writer, content, wanted, steady)
-
-    def _find_writers(self, store: str, steady: bool) -> list[Stage]:
-        """Return the stages that write such a key into `store`."""
-        return [
-            stage
-            for stage in self.graph.pipeline.stages
-            if any(write.store == store and _touches(write, steady) for write in stage.writes)
-            and (not stage.reads or any(_touches(read, steady) for read in stage.reads))
-        ]
-
-    def _carries(self, writer: Stage, batch: int, wanted: int, steady: bool) -> bool:
-        """A stage that ends the step and rewrites what it reads is the update; others pass rows on."""
-        rewrites = {a.store for a in writer.writes} <= {a.store for a in writer.reads}
-        if batch == wanted and rewrites and id(writer) in self.updates:
-            return True
-        return self._reads(writer, batch, wanted, steady)
-
-    def _at(self, stage: Stage, batch: int) -> tuple[int, int]:
-        """Return (node, cycle) of the run of `stage` that serves `batch`."""
-        cycle, residue = divmod(_served(stage, batch), self.graph.period)
-        return self.node[id(stage), residue], cycle
-
-    def _span(self, stage: Stage, batch: int) -> tuple[int, int]:
-        node, cycle = self._at(stage, batch)
-        start, end = self.timeline.start_ns, self.timeline.end_ns
-        return int(start[node, cycle, self.column]), int(end[node, cycle, self.column])
-
-    def _last_first(self, stage: Stage, batch: int) -> tuple[int, int, int]:
-        """A key that is larger for what is written later; stages that take no time by their order."""
-        node, cycle = self._at(stage, batch)
-        start, end = self._span(stage, batch)
-        return end, start, self.graph.place(node, cycle)
+    def _missed(self, reader: int, batch: int, gap: int) -> str | None:
+        """Return the class of keys that lack the update of `gap` batches ago; None if none does."""
+        for single in (False, True) if gap >= self.single_from else (False,):
+            if gap <= batch:
+                held = self.replay.contents(Key((batch - gap, batch), single))[reader][batch]
+                if batch - gap not in held:
+                    return "single-use " if single else ""
+        return None
 
 
-def _served(stage: Stage, batch: int) -> int:
-    """Return the batch of the latest run of `stage` at or before `batch`; negative if there is none."""
-    return batch - (batch - stage.phase) % stage.every
+def _or_none(fresh: bool) -> str | None:
+    return None if fresh else ""
 
 
-def _touches(access: Access, steady: bool) -> bool:
-    return access.keys != "shared" or steady
-
-
-def _contents(access: Access, batch: int, wanted: int, steady: bool) -> Sequence[int]:
-    """Return the batches that may have written the place: one for a buffer, all users for a table."""
-    if access.of is not None:
-        return [batch - access.of] if batch - access.of >= wanted else []
-    return range(wanted, batch + 1) if steady else [wanted]
+def _behind(held: frozenset[int], batch: int) -> int:
+    """Return how many of the latest updates a key lacks that every batch uses."""
+    return next((gap - 1 for gap in range(1, batch + 1) if batch - gap in held), batch)

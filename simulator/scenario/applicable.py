@@ -3,15 +3,17 @@
 from simulator.errors import InfeasibleError, InputError
 from simulator.hardware import Cluster
 from simulator.policies.base import REQUIREMENTS, Policy
+from simulator.scenario.server_notes import check_servers_hold
 from simulator.sharding import TrainStep
 
 
 def check_applicable(policy: Policy, cluster: Cluster, step: TrainStep) -> None:
-    """Raise InfeasibleError naming what `policy` needs and the scenario has not.
+    """Raise InfeasibleError naming what `policy` needs and the scenario has not, or servers too small.
 
     Raises InputError where a policy needs something that nobody knows, and where a batch has fewer
     samples than its micro-batches.
     """
+    check_servers_hold(cluster, step)
     met = _met(cluster, step)
     for need in getattr(policy, "needs", ()):
         if need not in REQUIREMENTS:
@@ -29,4 +31,5 @@ def _met(cluster: Cluster, step: TrainStep) -> dict[str, bool]:
         "sparse_cores": cluster.accelerator.sparse_cores > 0,
         "servers": served,
         "no_servers": not served,
+        "replicas": step.placed.world.replicas > 1,
     }

@@ -1,72 +1,29 @@
 """The `cluster` part of a scenario: catalog names or written-out hardware, and what was measured of it."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from simulator.costs import CostModel, DenseSpeed, Roofline, Utilization
-from simulator.costs.curves import Curve
 from simulator.costs.rows import FromMemory, OnChip, RowSpeed
 from simulator.errors import InputError
-from simulator.hardware import Accelerator, Cluster, Fabric, Host, Slowdown, catalog
+from simulator.hardware import Cluster, Fabric, Slowdown, catalog, slowest
 from simulator.scenario.base import Spec
+from simulator.scenario.collectives_spec import CollectivesSpec
 from simulator.scenario.fabric_spec import FabricSpec, Shape
-from simulator.scenario.fields import (
-    Bandwidth,
-    Bytes,
-    Count,
-    CountOrZero,
-    FlopRate,
-    Fraction,
-    MoneyRate,
-    PositiveFloat,
-    Power,
-    Time,
+from simulator.scenario.fields import Count, CountOrZero, Flag, Fraction, PositiveFloat, Time
+from simulator.scenario.machine_spec import (
+    AcceleratorSpec,
+    GroupSpec,
+    accelerator_of,
+    host_of,
+    machine_with,
+    what_follows,
 )
+from simulator.scenario.servers_spec import HostSpec, ServersSpec
 
 MOST_RANKS = 1 << 20
-
-
-class AcceleratorSpec(Spec):
-    """An accelerator written out instead of named from the catalog."""
-
-    name: str
-    kind: Literal["gpu", "npu", "tpu"]
-    peak_flops: dict[str, FlopRate]
-    hbm_bytes: Bytes
-    hbm_bandwidth: Bandwidth
-    cache_bytes: Bytes
-    launch_time: Time
-    matrix_efficiency: Fraction
-    memory_efficiency: Fraction
-    gather_efficiency: Fraction
-    host_link_bandwidth: Bandwidth
-    price_usd_per_hour: MoneyRate | None = None
-    power_watts: Power | None = None
-
-    def build(self) -> Accelerator:
-        """Return the accelerator."""
-        return Accelerator(**dict(self))
-
-
-class HostSpec(Spec):
-    """A host written out instead of named from the catalog."""
-
-    name: str
-    cores: Count
-    dram_bytes: Bytes
-    dram_bandwidth: Bandwidth
-    dram_efficiency: Fraction
-    power_watts: Power | None = None
-    price_usd_per_hour: MoneyRate | None = None
-    cache_bytes: Bytes = 0.0
-    ssd_bytes: Bytes | None = None
-    ssd_bandwidth: Bandwidth | None = None
-
-    def build(self) -> Host:
-        """Return the host."""
-        return Host(**dict(self))
 
 
 class RooflineSpec(Spec):
@@ -77,6 +34,18 @@ class RooflineSpec(Spec):
     def build(self) -> DenseSpeed:
         """Return the roofline."""
         return Roofline()
+
+
+class KernelsSpec(Spec):
+    """Dense work kernel by kernel: each matrix product by its shape, as measured where it was measured."""
+
+    kind: Literal["kernels"]
+
+    def build(self) -> DenseSpeed:
+        """Return the speed of kernels."""
+        from simulator.costs.kernels import Kernels
+
+        return Kernels()
 
 
 class UtilizationSpec(Spec):
@@ -93,7 +62,7 @@ class UtilizationSpec(Spec):
         return Utilization(self.share)
 
 
-ComputeSpec = Annotated[RooflineSpec | UtilizationSpec, Field(discriminator="kind")]
+ComputeSpec = Annotated[RooflineSpec | KernelsSpec | UtilizationSpec, Field(discriminator="kind")]
 
 
 class RowsFromMemorySpec(Spec):
@@ -159,30 +128,14 @@ def _span(known: tuple[int, ...]) -> str:
     return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
-class CollectivesSpec(Spec):
-    """Measured collectives of the catalog (`recscale catalog list collective`) in place of links."""
-
-    all_to_all: str | None = None
-    all_reduce: str | None = None
-
-    def build(self) -> dict[str, Curve]:
-        """Return the curves by operation. Raises InputError on unknown names and other operations."""
-        from simulator.costs.curve_catalog import curve
-
-        found = {operation: curve(name) for operation, name in self if name is not None}
-        for operation, one in found.items():
-            if one.operation != operation:
-                raise InputError(f"collectives.{operation}: that curve was measured for {one.operation}")
-        return found
-
-
 class ClusterSpec(Spec):
     """Hosts of accelerators on a fabric.
 
     `host` and `fabric` default to those of the catalog's machine with the same accelerator and
     `per_host`. `unexplained_host_time` is per worker of the job, held half in route, half in
     retrieve; it stands for measured time that no resource explains and is flagged in every table.
-    Outside of `fitted_at`, reports are marked as extrapolated.
+    Outside of `fitted_at`, reports are marked as extrapolated. `groups` writes out hosts that differ;
+    `accelerator`, `host` and `hosts` then follow from them: those of the first, and the number of all.
     """
 
     accelerator: str | AcceleratorSpec
@@ -196,6 +149,15 @@ class ClusterSpec(Spec):
     fitted_at: FittedAtSpec | None = None
     collectives: CollectivesSpec | None = None
     slow: Annotated[tuple[SlowSpec, ...], Field(max_length=1000)] = ()
+    host_limit: Annotated[PositiveFloat, Field(ge=1)] | None = None
+    cards_on_host_link: Flag = True
+    servers: ServersSpec | None = None
+    groups: Annotated[tuple[GroupSpec, ...], Field(max_length=64)] = ()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_groups(cls, data: Any) -> Any:
+        return what_follows(data)
 
     def build(self, folder: Path) -> Cluster:
         """Return the cluster; files are looked for in `folder`.
@@ -205,33 +167,35 @@ class ClusterSpec(Spec):
         workers = self.per_host * self.hosts
         if workers > MOST_RANKS:
             raise InputError(f"{workers:,} workers are too many; at most {MOST_RANKS:,} are allowed")
-        accelerator = self._accelerator()  # first: an unknown name has no machine either
+        accelerator = accelerator_of(self.accelerator)  # first: an unknown name has no machine either
         fabric = self._fabric(Shape(self.per_host, self.hosts, folder)).resized(workers)
-        slow = tuple(one.build(self.per_host) for one in self.slow)
-        return Cluster(accelerator, self._host(), fabric, self.per_host, self.hosts, slow)
+        return Cluster(
+            accelerator,
+            host_of(self.host, self.accelerator),
+            fabric,
+            self.per_host,
+            self.hosts,
+            tuple(one.build(self.per_host) for one in self.slow),
+            self.host_limit,
+            self.cards_on_host_link,
+            others=tuple(group.build() for group in self.groups[1:]),
+            servers=self.servers.build() if self.servers else None,
+        )
 
-    def costs(self, cluster: Cluster) -> CostModel:
-        """Return how fast work goes on `cluster`."""
-        curves = self.collectives.build() if self.collectives else {}
-        return CostModel(cluster, self.compute.build(), self.rows.build(), curves)
-
-    def _accelerator(self) -> Accelerator:
-        named = self.accelerator
-        return catalog.accelerator(named) if isinstance(named, str) else named.build()
-
-    def _host(self) -> Host:
-        if self.host is None:
-            return catalog.machine(self._machine("host")).host
-        return catalog.host(self.host) if isinstance(self.host, str) else self.host.build()
+    def costs(self, cluster: Cluster, folder: Path) -> CostModel:
+        """Return how fast work goes on `cluster`; files are looked for in `folder`."""
+        of = self.collectives or CollectivesSpec()
+        return CostModel(
+            cluster,
+            self.compute.build(),
+            self.rows.build(),
+            of.curves(folder),
+            algorithms=of.algorithms.build(),
+            overheads=of.overheads(),
+        )
 
     def _fabric(self, shape: Shape) -> Fabric:
         if self.fabric is None:
-            return catalog.machine(self._machine("fabric")).fabric
+            named = [group.accelerator for group in self.groups] or [self.accelerator]
+            return slowest([catalog.machine(machine_with(one, "fabric")).fabric for one in named])
         return catalog.fabric(self.fabric) if isinstance(self.fabric, str) else self.fabric.build(shape)
-
-    def _machine(self, part: str) -> str:
-        """Return the catalog machine that carries this accelerator; it lends its `part`."""
-        for name in catalog.names("machine"):
-            if catalog.entry("machine", name)["accelerator"] == self.accelerator:
-                return name
-        raise InputError(f"no machine of the catalog has this accelerator, so give its {part}")

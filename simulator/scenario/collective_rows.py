@@ -11,7 +11,10 @@ from simulator.quantities import (
     AllGatherWork,
     AllReduceWork,
     AllToAllWork,
+    BroadcastWork,
+    Group,
     InTurn,
+    PointToPointWork,
     ReduceScatterWork,
     Together,
     Work,
@@ -23,7 +26,10 @@ OPERATIONS = {
     ReduceScatterWork: "reduce_scatter",
     AllReduceWork: "all_reduce",
     AllToAllWork: "all_to_all",
+    BroadcastWork: "broadcast",
+    PointToPointWork: "point_to_point",
 }
+Collective = AllReduceWork | AllToAllWork | ReduceScatterWork | BroadcastWork | PointToPointWork
 GB_PER_S = 1e9
 
 
@@ -37,10 +43,10 @@ def leaves(work: Work) -> list[Work]:
 def collective_rows(graph: MarkedGraph, costs: CostModel) -> list[dict[str, Any]]:
     """Return every collective once: name, algorithm, bytes per rank, bandwidths in GB/s."""
     return [
-        _row(node.name, part, costs)
-        for node in graph.nodes
-        for part in leaves(node.stage.work)
-        if part.rendezvous
+        _row(stage.name, part, costs)
+        for stage in graph.pipeline.stages
+        for part in leaves(stage.work)
+        if isinstance(part, Collective)
     ]
 
 
@@ -55,8 +61,8 @@ def beyond_curves(graph: MarkedGraph, costs: CostModel) -> list[str]:
 
 
 def _collectives(graph: MarkedGraph) -> list[tuple[str, Work]]:
-    parts = [(node.name, part) for node in graph.nodes for part in leaves(node.stage.work)]
-    return [(name, part) for name, part in parts if part.rendezvous]
+    parts = [(stage.name, part) for stage in graph.pipeline.stages for part in leaves(stage.work)]
+    return [(name, part) for name, part in parts if isinstance(part, Collective)]
 
 
 def _is_measured(work: Work, costs: CostModel) -> bool:
@@ -69,24 +75,24 @@ def operation(work: Work) -> str:
 
 
 def _size(work: Work) -> float:
-    assert isinstance(work, AllReduceWork | AllToAllWork | ReduceScatterWork)
+    assert isinstance(work, Collective)
     return float(np.max(work.bytes))
 
 
-def _group(work: Work) -> Any:
-    assert isinstance(work, AllReduceWork | AllToAllWork | ReduceScatterWork)
-    return work.group
+def _group(work: Work) -> Group | None:
+    group: Group | None = getattr(work, "group", None)
+    return group
+
+
+def _algorithm(work: Work, costs: CostModel) -> str:
+    """Name what is assumed, or chosen, for a collective; a measured curve says nothing of its algorithm."""
+    return "measured" if _is_measured(work, costs) else costs.plan(work).algorithm
 
 
 def _row(name: str, work: Work, costs: CostModel) -> dict[str, Any]:
     named, size, seconds = operation(work), _size(work), float(np.max(costs.seconds(work)))
     group = _group(work)
     ranks = costs.cluster.ranks if group is None else group.size
-    algorithm = (
-        costs.network.all_to_all_algorithm if named == "all_to_all" else costs.network.all_reduce_algorithm
-    )
-    if named in costs.curves and group is None:
-        algorithm = "measured"
     rates = (
         (algorithm_bandwidth(size, seconds), bus_bandwidth(named, size, seconds, ranks))
         if seconds
@@ -95,7 +101,7 @@ def _row(name: str, work: Work, costs: CostModel) -> dict[str, Any]:
     return {
         "name": name,
         "operation": named,
-        "algorithm": algorithm,
+        "algorithm": _algorithm(work, costs),
         "bytes": size,
         "algbw_gbps": float(rates[0]) / GB_PER_S,
         "busbw_gbps": float(rates[1]) / GB_PER_S,

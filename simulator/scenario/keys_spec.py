@@ -8,10 +8,12 @@ from pydantic import Field
 
 from simulator.errors import InputError, did_you_mean
 from simulator.scenario.base import Spec
-from simulator.scenario.fields import Count, NonNegativeFloat
+from simulator.scenario.fields import Count, Fraction, NonNegativeFloat
 from simulator.scenario.places import inside
 from simulator.workload.keys import (
     BoundedZipf,
+    Layered,
+    LogColumn,
     LogOptions,
     LogStatistics,
     Popularity,
@@ -46,6 +48,28 @@ class ZipfMandelbrotSpec(Spec):
         return ZipfMandelbrot(rows, self.exponent, self.shift)
 
 
+class LayeredSpec(Spec):
+    """Two layers: `hot_rows` rows take a `share` of the lookups, the other rows take the rest.
+
+    Within a layer popularity falls as rank to the power of -`hot_exponent` or -`exponent`.
+    """
+
+    kind: Literal["layered"]
+    share: Fraction
+    hot_rows: Count
+    hot_exponent: NonNegativeFloat
+    exponent: NonNegativeFloat
+
+    def popularity(self, table: str, rows: float, folder: Path) -> Popularity:
+        """Return the popularity. Raises InputError when the table has no more rows than the hot layer."""
+        if self.hot_rows >= rows:
+            raise InputError(
+                f'table "{table}" has {rows:g} rows, and {self.hot_rows} hot ones leave none cold'
+            )
+        cold = BoundedZipf(rows - self.hot_rows, self.exponent)
+        return Layered(self.share, BoundedZipf(self.hot_rows, self.hot_exponent), cold)
+
+
 class UniformSpec(Spec):
     """All rows are equally popular."""
 
@@ -76,7 +100,8 @@ class RecordedSpec(Spec):
         seen = statistics.frequencies.distinct
         if seen > rows:
             raise InputError(f'table "{table}" has {rows:g} rows, but its log names {seen} different keys')
-        return Recorded(statistics)
+        log = LogColumn(inside(folder, self.file), self.column or table, self.separator)
+        return Recorded(statistics, log)
 
     def statistics(self, table: str, folder: Path) -> TableStatistics:
         """Return the statistics of the table's column."""
@@ -93,4 +118,6 @@ def _summary(path: str, batch: int, separator: str | None) -> LogStatistics:
     return summarize(path, batch, LogOptions(separator=separator))
 
 
-KeysSpec = Annotated[ZipfSpec | ZipfMandelbrotSpec | UniformSpec | RecordedSpec, Field(discriminator="kind")]
+KeysSpec = Annotated[
+    ZipfSpec | ZipfMandelbrotSpec | LayeredSpec | UniformSpec | RecordedSpec, Field(discriminator="kind")
+]

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from simulator.scenario.base import Spec
-from simulator.scenario.fields import Bytes, Count, CountOrZero, NonNegativeFloat
+from simulator.scenario.fields import Bytes, Count, CountOrZero, Fraction, NonNegativeFloat
 from simulator.workload.dense import Dcnv2, DeepFm, DenseModel, Dlrm, Fuxi, Hstu, Mlp, Profile, WideAndDeep
 from simulator.workload.tables import VALUE_BYTES
 
@@ -150,9 +150,11 @@ class ProfileSpec(ModelSpec):
     backward_memory_bytes: Bytes | None = None
     kernels: NonNegativeFloat = 0.0
     peak_layer_bytes: Bytes = 0.0
+    bottom_share: Fraction = 0.0
+    bottom_parameters: NonNegativeFloat = 0.0
 
     def build(self) -> DenseModel:
-        """Return the model."""
+        """Return the model. Raises InputError when the bottom is more than the whole."""
         return Profile(**self.shape())  # type: ignore[arg-type]
 
 

@@ -37,15 +37,21 @@ def _apply(document: Document, assignment: str, source: str) -> Document:
     return Document(document.data, lines, document.file, {**document.origin, **made})
 
 
+def path_of(text: str) -> KeyPath:
+    """Return the steps of a path such as `workload.tables[0].rows`; none for what is no path."""
+    matches = [_SEGMENT.fullmatch(part) for part in text.strip().split(".")]
+    steps = tuple(step for match in matches if match for step in (match[1], *_indices(match[2])))
+    return () if None in matches else steps
+
+
 def _split(assignment: str, source: str) -> tuple[KeyPath, str]:
     left, equals, text = assignment.partition("=")
-    matches = [_SEGMENT.fullmatch(part) for part in left.strip().split(".")]
-    steps = [step for match in matches if match for step in (match[1], *_indices(match[2]))]
-    if not equals or None in matches:
+    steps = path_of(left)
+    if not equals or not steps:
         raise InputError(f'{shown(assignment)} is not of the form "path.to.key=value"', Where(source))
     if len(steps) > MAX_DEPTH:
         raise InputError(f"a path of {len(steps)} steps is too long", Where(source))
-    return tuple(steps), text
+    return steps, text
 
 
 def _indices(brackets: str) -> list[int]:

@@ -11,7 +11,14 @@ from inspect import Parameter, getdoc
 from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
-from pydantic import ConfigDict, Field, ValidatorFunctionWrapHandler, WrapValidator, create_model
+from pydantic import (
+    ConfigDict,
+    Field,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+    create_model,
+    model_validator,
+)
 
 from simulator.policies import catalog
 from simulator.policies.base import Policy
@@ -81,6 +88,17 @@ class NestedSpec(Spec):
     kind: Literal["nested"]
     inter_batch: InterBatchSpec
     intra_batch: IntraBatchSpec
+
+    @model_validator(mode="before")
+    @classmethod
+    def _say_why_not(cls, value: Any) -> Any:
+        """Say of a policy that cannot stand in its place why, before it is taken for a misspelling."""
+        for place in ("inter_batch", "intra_batch") if isinstance(value, dict) else ():
+            part = value.get(place)
+            kind = part.get("kind") if isinstance(part, dict) else None
+            if isinstance(kind, str) and (reason := catalog.why_not(kind, place)):
+                raise ValueError(reason)
+        return value
 
     def build(self) -> Policy:
         """Return the nested policy. Raises InputError where the two cannot be combined."""

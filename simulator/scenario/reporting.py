@@ -8,7 +8,9 @@ from simulator.quantities import HoldWork
 from simulator.results.report import BUSY, EXPOSED_KINDS, RAW_KINDS, StepReport, percentiles
 from simulator.results.tables import first_start_ns
 from simulator.scenario.collective_rows import beyond_curves, collective_rows, leaves
+from simulator.scenario.interval import step_interval
 from simulator.scenario.scenario import Scenario
+from simulator.scenario.server_notes import busiest_server
 from simulator.scenario.simulate import Run
 
 
@@ -35,10 +37,10 @@ def make_report(run: Run) -> StepReport:
         staleness_steps=_staleness(run),
         peak_memory_bytes=run.memory.totals(),
         collectives=collective_rows(run.timeline.graph, scenario.costs),
-        lower_bound_ms=float(run.bottleneck.period_ns) / 1e6,
+        lower_bound_ms=run.lower_bound_ns / 1e6,
         bottleneck=_once(run.bottleneck.stages) if run.timeline.graph.period > 1 else run.bottleneck.stages,
         extrapolated=_extrapolated(run),
-        interval_ms=None,
+        interval_ms=step_interval(run),
         cost=_cost(run, mean_ns / 1e9),
         events=run.timeline.events,
         notes=notes(run),
@@ -53,11 +55,37 @@ def _once(stages: list[str]) -> list[str]:
 
 def _fidelity(run: Run) -> str:
     """Say how ranks were carried and how the network was modelled."""
-    columns, ranks = run.timeline.end_ns.shape[2], run.timeline.ranks
-    kept = "each rank apart" if columns == ranks else f"{ranks} ranks folded exactly into {columns}"
+    kept = _kept(run)
     if run.timeline.engine == "events" and run.scenario.spec.run.contention:
-        return f"{kept}; stages of a rank share its resources, collectives share the network, max-min"
+        weights = f"each {run.scenario.spec.run.weights} weighing the same"
+        hosts = ", unlike ranks their host" if run.hosts_shared else ""
+        shared = f"stages of a rank share its resources{hosts}, collectives the network, max-min"
+        return f"{kept}; {shared}, {weights}"
     return f"{kept}; nothing is shared between stages or collectives: a lower bound where they overlap"
+
+
+def _kept(run: Run) -> str:
+    """Say which ranks were carried together."""
+    columns, ranks, longer = run.timeline.end_ns.shape[2], run.timeline.ranks, run.durations.longer
+    if longer is not None:
+        return (
+            f"{ranks} ranks in {columns} classes of nearly alike ones, each with its longest durations: "
+            f"where nothing is shared, no step comes out shorter, and none more than {longer:.2%} longer"
+        )
+    return "each rank apart" if columns == ranks else f"{ranks} ranks folded exactly into {columns}"
+
+
+def _pace(run: Run) -> list[str]:
+    """Say which group of unlike hosts the others wait for."""
+    cluster = run.scenario.cluster
+    if cluster.kind_of is None:
+        return []
+    place = int(cluster.kind_of[run.timeline.rank_of(run.column)])
+    group = cluster.groups[place]
+    return [
+        f"hosts differ: those of groups[{place}] ({group.hosts} with {group.accelerator.name}) set the pace, "
+        "times are theirs; links are the slowest of all groups, memories the smallest"
+    ]
 
 
 def _latency_ms(run: Run) -> float:
@@ -98,19 +126,21 @@ SAME_LINK = {"remote": "network"}  # parameter servers are reached through the s
 # Several resources behind one word of the report: the busiest of them counts.
 BEHIND = {
     "compute": ("tensor",),
-    "sparse": (),
+    "sparse": ("sparse",),
     "memory": ("hbm",),
     "network": ("network",),
     "host": ("cores", "dram", "ssd", "server"),
-    "copy": ("host_to_device", "device_to_host"),
+    "copy": ("host_to_device", "device_to_host", "pcie_down", "pcie_up"),
 }
 
 
 def _busy_share(run: Run, step_s: float) -> dict[str, float]:
     """Share of the step in which a rank's resources work, from the amounts and their costs."""
     total: dict[str, float] = {}
+    kind_of = run.scenario.cluster.kind_of
+    kind = 0 if kind_of is None else int(kind_of[run.timeline.rank_of(run.column)])
     for node in run.timeline.graph.nodes:
-        for name, seconds in occupancy(node.stage.work, run.scenario.costs).items():
+        for name, seconds in occupancy(node.stage.work, run.scenario.costs.by_kind[kind]).items():
             resource = SAME_LINK.get(name, name)
             total[resource] = total.get(resource, 0.0) + seconds / run.timeline.graph.period
     return {word: max((total.get(one, 0.0) for one in BEHIND[word]), default=0.0) / step_s for word in BUSY}
@@ -132,6 +162,7 @@ def _extrapolated(run: Run) -> list[str]:
     beyond = [f"keys of table {table.name}" for table, count in asked if table.popularity.extrapolates(count)]
     known = scenario.spec.cluster.fitted_at
     beyond += known.outside(scenario.workload.batch, workers) if known else []
+    beyond += scenario.spec.framework.unlike(scenario.cluster)
     return beyond + beyond_curves(run.timeline.graph, scenario.costs)
 
 
@@ -163,7 +194,7 @@ def notes(run: Run) -> list[str]:
         f"{ms:,.{0 if ms >= 100 else 1}f} ms of each batch's {kind}, hidden or not, is {why}"
         for (kind, why), ms in held.items()
     ]
-    return explained + assumptions(run.scenario)
+    return explained + _pace(run) + busiest_server(graph) + assumptions(run.scenario)
 
 
 def assumptions(scenario: Scenario) -> list[str]:

@@ -1,12 +1,16 @@
 """The `run` part of a scenario."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from simulator.engine import Variation
+from simulator.engine.weights import PER_COLLECTIVE, PerFlow, WeightRule
 from simulator.scenario.base import Spec
 from simulator.scenario.fields import Count, CountOrZero, Flag, Fraction
+from simulator.scenario.interval_spec import IntervalSpec
+
+WEIGHTS: dict[str, WeightRule] = {"collective": PER_COLLECTIVE, "flow": PerFlow()}
 
 
 class JitterSpec(Spec):
@@ -19,19 +23,33 @@ class JitterSpec(Spec):
     all_reduce: Fraction = 0.0
 
 
+class FoldSpec(Spec):
+    """Ranks whose durations differ by at most a share are run as one class, with its longest durations."""
+
+    within: Annotated[Fraction, Field(gt=0, le=0.5)]
+
+
 class RunSpec(Spec):
     """How long to run, what to leave out at the start, and how.
 
     `fold`: `auto` carries alike ranks together, `off` runs each rank on its own; both give the
-    same times. `contention`: whether stages share engines, memories, copy paths and the network.
+    same times. `{within: 1 %}` carries nearly alike ones together, with a stated error.
+    `contention`: whether stages share engines, memories, copy paths and the network.
+    `weights`: what counts the same where collectives meet on a link, each `collective` or each `flow`.
     """
 
     batches: Count = Field(default=60, le=100_000)
     warm_up: CountOrZero = 20
     seed: CountOrZero = 0
-    fold: Literal["auto", "off"] = "auto"
+    fold: Literal["auto", "off"] | FoldSpec = "auto"
     contention: Flag = True
+    weights: Literal["collective", "flow"] = "collective"
     jitter: JitterSpec = JitterSpec()
+    interval: IntervalSpec | None = None
+
+    def weigh(self) -> WeightRule:
+        """Return the rule by which the flows of collectives that meet compete."""
+        return WEIGHTS[self.weights]
 
     def variation(self) -> Variation:
         """Return the spread of durations and the seed."""

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from simulator.costs import CostModel
+from simulator.costs.software import Software
 from simulator.errors import InputError, RecscaleError, Where
 from simulator.hardware import Cluster
 from simulator.pipeline import MarkedGraph, compile_pipeline
@@ -24,9 +25,11 @@ from simulator.scenario.policy_spec import PolicySpec
 from simulator.scenario.problems import to_input_error
 from simulator.scenario.run_spec import RunSpec
 from simulator.scenario.sharding_spec import ShardingSpec
+from simulator.scenario.software_spec import SoftwareSpec, as_placed, as_written
 from simulator.scenario.source import read_document
 from simulator.scenario.workload_spec import WorkloadSpec
 from simulator.sharding import TrainStep
+from simulator.sharding.stacks import starts
 from simulator.workload.job import Workload
 
 Part = TypeVar("Part")
@@ -41,6 +44,14 @@ class ScenarioSpec(Spec):
     sharding: ShardingSpec
     policy: PolicySpec
     run: RunSpec = RunSpec()
+    software: str | SoftwareSpec | None = None
+
+    @property
+    def framework(self) -> SoftwareSpec:
+        """The software, from the catalog if it is named; without one, nothing is added."""
+        from simulator.scenario.software_catalog import profile
+
+        return profile(self.software) if isinstance(self.software, str) else self.software or SoftwareSpec()
 
 
 @dataclass(frozen=True)
@@ -74,12 +85,17 @@ class Scenario:
     @cached_property
     def cluster(self) -> Cluster:
         """The hardware."""
-        return self.at("cluster", lambda: self.spec.cluster.build(self._folder))
+        return self.software.on(self.at("cluster", lambda: self.spec.cluster.build(self._folder)))
+
+    @cached_property
+    def software(self) -> Software:
+        """What the framework adds."""
+        return self.at("software", lambda: self.spec.framework.build())
 
     @cached_property
     def workload(self) -> Workload:
         """What one rank trains per step."""
-        return self.at("workload", lambda: self.spec.workload.build(self._folder))
+        return as_written(self.software, self.at("workload", lambda: self.spec.workload.build(self._folder)))
 
     @cached_property
     def policy(self) -> Policy:
@@ -89,7 +105,8 @@ class Scenario:
     @cached_property
     def costs(self) -> CostModel:
         """How fast work goes on the cluster."""
-        return self.at("cluster", lambda: self.spec.cluster.costs(self.cluster))
+        spec = self.spec.cluster
+        return self.software.costs(self.at("cluster", lambda: spec.costs(self.cluster, self._folder)))
 
     @cached_property
     def step(self) -> TrainStep:
@@ -97,10 +114,10 @@ class Scenario:
         held = self.spec.cluster.unexplained_host_time or 0.0
         keys_per_sample, cluster = self.spec.workload.model.keys_per_sample, self.cluster
         plan = self.at("sharding", lambda: self.spec.sharding.build(keys_per_sample))
-        step = TrainStep(
-            self.workload, plan, cluster.ranks, self.spec.run.seed, held, per_host=cluster.per_host
-        )
+        plan, seed = as_placed(self.software, plan, self.workload), self.spec.run.seed
+        step = TrainStep(self.workload, plan, cluster.ranks, seed, held, cluster.per_host, self.software)
         self.at("sharding", lambda: step.placed.shards)
+        self.at("sharding", lambda: starts(step.traffic))
         return step
 
     @cached_property

@@ -110,11 +110,12 @@ class DataParallelKind(KindSpec):
 
 
 class PartSpec(Spec):
-    """A piece on one rank: its shares of a table's columns and rows."""
+    """A piece on one rank, or on `span` neighbours from there: its shares of a table's columns and rows."""
 
     rank: CountOrZero
     columns: Fraction = 1.0
     rows: Fraction = 1.0
+    span: Count = 1
 
 
 class PlacedKind(KindSpec):
@@ -126,7 +127,7 @@ class PlacedKind(KindSpec):
 
     def kind_of_sharding(self) -> Kind:
         """Return how tables are cut."""
-        parts = tuple(Part(part.rank, part.columns, part.rows) for part in self.parts)
+        parts = tuple(Part(part.rank, part.columns, part.rows, part.span) for part in self.parts)
         return Placed(tier_of(self.tier), parts=parts)
 
 

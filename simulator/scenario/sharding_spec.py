@@ -18,7 +18,16 @@ from simulator.scenario.sharding_kinds import (
     TableRowWiseKind,
     TableWiseKind,
 )
-from simulator.sharding import Exchange, Kind, PooledExchange, Replicas, RowExchange, Rule, ShardingPlan
+from simulator.sharding import (
+    Exchange,
+    Kind,
+    PooledExchange,
+    Replicas,
+    RowExchange,
+    Rule,
+    ShardingPlan,
+    Stacks,
+)
 
 EXCHANGES: dict[str, Exchange] = {"rows": RowExchange(), "pooled": PooledExchange()}
 
@@ -38,6 +47,20 @@ class ReplicasSpec(Spec):
     def build(self) -> Replicas:
         """Return the replicas."""
         return Replicas(self.count, self.every, self.rows == "touched", self.adjacent)
+
+
+class StacksSpec(Spec):
+    """How tables are put together on sparse engines: each stage starts once per stack and minibatch.
+
+    A batch with more than `ids_per_partition` ids of a stack from one chip to another is split.
+    """
+
+    count: Count
+    ids_per_partition: Count | None = None
+
+    def build(self) -> Stacks:
+        """Return the stacks."""
+        return Stacks(self.count, self.ids_per_partition)
 
 
 class _Kind(Spec):
@@ -68,6 +91,7 @@ class _Plan(Spec):
 
     exchange: Literal["rows", "pooled"] = "rows"
     replicas: CountOrReplicas = 1
+    stacks: StacksSpec | None = None
 
     def build(self, keys_per_sample: float = 1.0) -> ShardingPlan:
         """Return the plan for a model that reads so many rows of a table per sample.
@@ -79,7 +103,8 @@ class _Plan(Spec):
         kind, rules = self.kinds()
         given = self.replicas
         replicas = given.build() if isinstance(given, ReplicasSpec) else Replicas(given)
-        return ShardingPlan(kind, rules, EXCHANGES[self.exchange], replicas)
+        stacks = self.stacks.build() if self.stacks else None
+        return ShardingPlan(kind, rules, EXCHANGES[self.exchange], replicas, stacks)
 
     @abstractmethod
     def kinds(self) -> tuple[Kind, tuple[Rule, ...]]:

@@ -1,10 +1,11 @@
 """From a scenario to its report: the one place where all parts meet."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
+from simulator.engine.buckets import bucketed
 from simulator.engine.contention import Contention
 from simulator.engine.durations import Durations, refuse_oversized, tabulate
 from simulator.engine.events import Progress, run_events
@@ -17,6 +18,8 @@ from simulator.results.report import StepReport
 from simulator.results.staleness import Staleness, observe
 from simulator.results.timeline import Timeline
 from simulator.scenario.memory import checked_memory, fitting_memory
+from simulator.scenario.nominal import nominal_ns
+from simulator.scenario.run_spec import FoldSpec
 from simulator.scenario.scenario import Scenario
 
 __all__ = ["Run", "check_window", "checked_memory", "run_scenario", "tabulated"]
@@ -79,7 +82,7 @@ class Run:
         """Share of a batch's rows by how many batches ago they were last used, as deep as the pipeline."""
         scenario, deepest = self.scenario, max(s.ahead for s in self.timeline.graph.pipeline.stages)
         asked = [
-            (t.popularity, t.lookups(scenario.workload.batch) * self.timeline.ranks)
+            (t.popularity, t.draws(scenario.workload.batch) * self.timeline.ranks)
             for t in scenario.workload.tables
         ]
         rows = [popularity.distinct(lookups) for popularity, lookups in asked]
@@ -91,6 +94,23 @@ class Run:
             / sum(rows)
             for gap in range(1, deepest + 3)
         ]
+
+    @property
+    def hosts_shared(self) -> bool:
+        """Whether ranks of some host differ, and so share it."""
+        asked = self.timeline.engine == "events" and self.scenario.spec.run.contention
+        if not asked or self.durations.longer is not None:
+            return False
+        hosts = self.durations.column_of.reshape(-1, self.scenario.cluster.per_host)
+        return bool((hosts != hosts[:, :1]).any())
+
+    @cached_property
+    def lower_bound_ns(self) -> float:
+        """The critical cycle; where unlike ranks share hosts, as if each had its host to itself."""
+        if not self.hosts_shared:
+            return float(self.bottleneck.period_ns)
+        alone = replace(self.scenario.costs, cluster=self.scenario.cluster.with_host_to_itself)
+        return float(find_bottleneck(self.timeline.graph, nominal_ns(self.scenario, alone.seconds)).period_ns)
 
     @cached_property
     def report(self) -> StepReport:
@@ -117,8 +137,8 @@ def run_scenario(scenario: Scenario, engine: str = "events", progress: Progress 
     if engine == "vector":
         timeline = run_recurrence(graph, durations)
     else:
-        shared = Contention.of(graph, scenario.costs) if settings.contention else None
-        timeline = run_events(graph, durations, settings.fold == "auto", shared, progress)
+        shared = Contention.of(graph, scenario.costs, settings.weigh()) if settings.contention else None
+        timeline = run_events(graph, durations, settings.fold != "off", shared, progress)
     return Run(scenario, timeline, durations, fitting_memory(scenario, timeline))
 
 
@@ -127,10 +147,16 @@ def tabulated(scenario: Scenario, cycles: int) -> Durations:
     settings, ranks = scenario.spec.run, scenario.cluster.ranks
     if settings.fold == "off":
         refuse_oversized(len(scenario.graph.nodes), cycles, ranks)
-    return scenario.at(
+    durations = scenario.at(
         "cluster",
         lambda: tabulate(scenario.graph, scenario.costs.seconds, ranks, cycles, settings.variation()),
     )
+    if not isinstance(settings.fold, FoldSpec):
+        return durations
+    if not settings.variation().none:
+        place = scenario.document.where(("run", "fold"))
+        raise InputError("fold within a share goes with fixed durations only: leave out run.jitter", place)
+    return bucketed(durations, settings.fold.within)
 
 
 def check_window(scenario: Scenario) -> None:

@@ -23,20 +23,22 @@ class RemoteSpec(Spec):
 
 
 class HbmCacheSpec(Spec):
-    """The hottest rows in device memory, all of them below.
+    """Some rows in device memory, all of them below.
 
     `share`: of each table's rows that fit. `hit_rate`: share of the rows of a batch that the cache
-    holds (default: from the popularity of keys). `below`: memory of all rows.
+    holds (default: from the table's keys). `below`: memory of all rows. `replacement`: `hottest` rows
+    stay in the cache, or the least recently used leave it.
     """
 
     kind: Literal["hbm_cache"]
     share: Fraction
     hit_rate: Fraction | None = None
     below: Literal["dram", "ssd"] | RemoteSpec = "dram"
+    replacement: Literal["hottest", "lru"] = "hottest"
 
     def build(self) -> Tier:
         """Return the tier."""
-        return HbmCache(self.share, self.hit_rate, _below(self.below))
+        return HbmCache(self.share, self.hit_rate, _below(self.below), self.replacement)
 
 
 def _below(named: str | RemoteSpec) -> Tier:

@@ -8,6 +8,7 @@ from pydantic import AfterValidator, Field
 from simulator.errors import InputError
 from simulator.scenario.base import Spec
 from simulator.scenario.fields import Bytes, Count, PositiveFloat, Time
+from simulator.scenario.histories_spec import Clustering, HistoriesSpec, sharing_tables
 from simulator.scenario.keys_spec import KeysSpec
 from simulator.scenario.model_spec import AnyModelSpec
 from simulator.units import shown
@@ -58,6 +59,8 @@ class WorkloadSpec(Spec):
     tables: Annotated[tuple[TableSpec, ...], Field(min_length=1, max_length=10_000)]
     batch: Count
     keys: KeysSpec | None = None
+    histories: HistoriesSpec | None = None
+    clustering: Clustering = "none"
     input: InputSpec | None = None
     optimizer: Literal["sgd", "adagrad", "adam_rowwise_adagrad"] = "adam_rowwise_adagrad"
     gradient_dtype: Literal["fp32", "fp16", "bf16"] = "fp32"
@@ -69,16 +72,26 @@ class WorkloadSpec(Spec):
         Raises InputError on too many tables, or two of one name.
         """
         self._check_names()
-        given = self.input
+        tables = [table for spec in self.tables for table in self._tables(spec, folder)]
         return Workload(
             self.model.build(),
-            tuple(table for spec in self.tables for table in self._tables(spec, folder)),
+            sharing_tables(tables, self.batch, self.histories, self.clustering),
             self.batch,
-            InputPipeline(given.bytes, given.cpu_time) if given else InputPipeline(),
+            self._input,
             OPTIMIZERS[self.optimizer],
             self.model.precision,
             gradient_bytes=4.0 if self.gradient_dtype == "fp32" else 2.0,
             bucket_bytes=self.bucket,
+        )
+
+    @property
+    def _input(self) -> InputPipeline:
+        clusters = self.clustering != "none"
+        given = self.input
+        return (
+            InputPipeline(given.bytes, given.cpu_time, clusters)
+            if given
+            else InputPipeline(0.0, 0.0, clusters)
         )
 
     def disagreements(self) -> list[str]:

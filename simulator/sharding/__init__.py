@@ -13,9 +13,11 @@ from simulator.sharding.kinds import (
     TableWise,
 )
 from simulator.sharding.load import PairTraffic, RankLoad
+from simulator.sharding.micro import MicroStep
 from simulator.sharding.plan import PlacedPlan, Replicas, Rule, ShardingPlan
 from simulator.sharding.pooled import PooledExchange
-from simulator.sharding.step import MicroStep, TrainStep
+from simulator.sharding.stacks import Stacks
+from simulator.sharding.step import TrainStep
 from simulator.sharding.tiers import Dram, Hbm, HbmCache, Remote, Ssd, Tier
 from simulator.sharding.traffic import Traffic
 
@@ -42,6 +44,7 @@ __all__ = [
     "Rule",
     "ShardingPlan",
     "Ssd",
+    "Stacks",
     "TableRowWise",
     "TableWise",
     "Tier",

@@ -22,8 +22,18 @@ if TYPE_CHECKING:
 SORT_BYTES_PER_KEY = 8 * 2 * KEY_BYTES
 
 
+@dataclass(frozen=True)
 class Exchange(ABC):
-    """What travels between sources and owners, and what is done to it at both ends."""
+    """What travels between sources and owners, and what is done to it at both ends.
+
+    `value_bytes` is the width of one value of a row or a gradient on its way (None: as stored).
+    """
+
+    value_bytes: float | None = None
+
+    def wire_bytes(self, piece: Piece) -> float:
+        """Return the bytes of one row of `piece` on its way."""
+        return piece.row_bytes if self.value_bytes is None else piece.values * self.value_bytes
 
     @abstractmethod
     def asked(self, table: EmbeddingTable, samples: float) -> float:
@@ -80,19 +90,19 @@ class RowExchange(Exchange):
 
     def asked(self, table: EmbeddingTable, samples: float) -> float:
         """Return the distinct keys."""
-        return table.popularity.distinct(table.lookups(samples))
+        return table.popularity.distinct(table.draws(samples))
 
     def owner_load(self, table: EmbeddingTable, samples: float, members: int) -> OwnerLoad:
         """Return the load without duplicates."""
-        return table.popularity.owner_load(table.lookups(samples), members)
+        return table.popularity.owner_load(table.draws(samples), members)
 
     def received(self, piece: Piece, samples: float) -> float:
         """Return the distinct rows, as wide as the piece."""
-        return piece.rows * self.asked(piece.table, samples) * piece.row_bytes
+        return piece.rows * self.asked(piece.table, samples) * self.wire_bytes(piece)
 
     def sent(self, piece: Piece, requests: Amount, samples: float) -> Amount:
         """Return one row per request."""
-        return requests * piece.row_bytes
+        return requests * self.wire_bytes(piece)
 
     def prepare(self, traffic: "Traffic") -> Work:
         """Sort keys to remove duplicates."""

@@ -149,11 +149,15 @@ class Grid(Kind):
 
 @dataclass(frozen=True)
 class Part:
-    """A piece on one rank: shares of a table's `columns` and of its `rows` (by a hash of the key)."""
+    """Shares of a table's `columns` and of its `rows` (by a hash of the key) on one rank, or on several.
+
+    With a `span` the rows of the part are spread over so many neighbours, `rank` the first of them.
+    """
 
     rank: int
     columns: float = 1.0
     rows: float = 1.0
+    span: int = 1
 
 
 @dataclass(frozen=True)
@@ -175,7 +179,7 @@ class Placed(Kind):
     def cut(self, table: EmbeddingTable, world: World) -> tuple[Piece, ...]:
         """Return one piece per part."""
         return tuple(
-            Piece(table, self, part.columns * table.row_bytes, 1, None, part.rank, index, part.rows)
+            Piece(table, self, part.columns * table.row_bytes, part.span, None, part.rank, index, part.rows)
             for index, part in enumerate(self.parts)
         )
 

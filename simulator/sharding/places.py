@@ -72,4 +72,9 @@ def _given(piece: Piece, world: World) -> int:
             f'table "{piece.table.name}" cannot live on rank {piece.first}: '
             f"{which} are numbered from 0 to {world.members - 1}"
         )
+    if piece.first % piece.span:
+        raise InputError(
+            f'table "{piece.table.name}" takes blocks of {piece.span} ranks, which begin at '
+            f"multiples of {piece.span}, not at {piece.first}"
+        )
     return piece.first

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from simulator.errors import InputError, did_you_mean
 from simulator.sharding.exchange import Exchange, RowExchange
@@ -11,6 +12,9 @@ from simulator.sharding.places import Shard, place
 from simulator.sharding.tiers import Remote
 from simulator.sharding.world import World
 from simulator.workload.tables import EmbeddingTable
+
+if TYPE_CHECKING:
+    from simulator.sharding.stacks import Stacks
 
 
 @dataclass(frozen=True)
@@ -61,12 +65,16 @@ class Replicas:
 
 @dataclass(frozen=True)
 class ShardingPlan:
-    """`kind` for every table that no rule covers; the first rule that covers a table holds."""
+    """`kind` for every table that no rule covers; the first rule that covers a table holds.
+
+    `stacks` says how tables are put together on sparse engines (None: fixed costs are left out).
+    """
 
     kind: Kind
     rules: tuple[Rule, ...] = ()
     exchange: Exchange = field(default_factory=RowExchange)
     replicas: Replicas = field(default_factory=Replicas)
+    stacks: "Stacks | None" = None
 
     def kind_of(self, table: EmbeddingTable) -> Kind:
         """Return how `table` is sharded."""

@@ -45,11 +45,11 @@ class PooledExchange(Exchange):
 
     def received(self, piece: Piece, samples: float) -> float:
         """Return one vector per sample."""
-        return samples * piece.row_bytes
+        return samples * self.wire_bytes(piece)
 
     def sent(self, piece: Piece, requests: Amount, samples: float) -> Amount:
         """Return one sum per sample of all sources; partial ones where rows are spread."""
-        return samples * piece.row_bytes
+        return samples * self.wire_bytes(piece)
 
     def prepare(self, traffic: "Traffic") -> Work:
         """Put keys into buckets by owner."""
@@ -88,8 +88,12 @@ class PooledExchange(Exchange):
 
     def add_up(self, traffic: "Traffic", times: int = 1) -> Work:
         """Sort keys where that was not done for reading; read one gradient per lookup."""
-        gradients = access(traffic.by_width(lambda flow: times * flow.requests), "hbm")
+        gradients = access(traffic.by_width(lambda flow: times * self._as_sent(flow)), "hbm")
         return gradients if self.collect(traffic) else InTurn((sort_requests(traffic, times), gradients))
+
+    def _as_sent(self, flow: "Flow") -> Amount:
+        """Return the requests of a flow, in rows as stored that are as many bytes as gradients on the way."""
+        return flow.requests * (self.wire_bytes(flow.piece) / flow.piece.row_bytes)
 
     def local_rows(self, table: EmbeddingTable, samples: float) -> float:
         """One read per lookup, one sum per sample."""

@@ -1,122 +1,33 @@
 """TrainStep: the quantities of one rank's step, under the names that policies ask for."""
 
-import math
 from dataclasses import dataclass
 from functools import cached_property
 
+from simulator.costs.software import PLAIN_SOFTWARE, Software
 from simulator.quantities import (
     NOTHING,
-    AllReduceWork,
     AllToAllWork,
-    Amount,
     CopyWork,
     CpuWork,
-    DenseQuantities,
     DenseWork,
     HoldWork,
     InTurn,
+    Together,
     Work,
 )
 from simulator.sharding.kinds import Kind
+from simulator.sharding.lookahead import Lookahead
+from simulator.sharding.micro import MicroStep
 from simulator.sharding.moves import access, streamed
 from simulator.sharding.plan import PlacedPlan, ShardingPlan, as_plan
+from simulator.sharding.served import Served
+from simulator.sharding.stacks import started
 from simulator.sharding.synchronize import average_copies
 from simulator.sharding.traffic import Traffic
-from simulator.workload.job import STATE_BYTES, Workload
+from simulator.workload.job import Workload
 from simulator.workload.tables import KEY_BYTES
 
 WHY_UNEXPLAINED = "host time that no resource explains ({per_worker:.4g} ms per worker of the job; fitted)"
-
-
-@dataclass(frozen=True, eq=False)
-class MicroStep:
-    """The quantities of one of `parts` equal parts of a batch: exchanges and dense computation."""
-
-    workload: Workload
-    traffic: Traffic
-
-    @cached_property
-    def _dense(self) -> DenseQuantities:
-        return self.workload.model.quantities()
-
-    @property
-    def exchange_rows(self) -> Work:
-        """Owners gather what was asked for and send it; sources receive their rows, or sums of them."""
-        exchange = self.traffic.placed.plan.exchange
-        return InTurn((exchange.gather(self.traffic), *exchange.deliver(self.traffic)))
-
-    @property
-    def send_gradients(self) -> Work:
-        """Sources send one gradient per row (or sum) that they received; owners receive all of them."""
-        ways = self.traffic.placed.plan.exchange.give_back(self.traffic)
-        return ways[0] if len(ways) == 1 else InTurn(ways)
-
-    @cached_property
-    def _expansion(self) -> Work:
-        """From what was received to what the dense model reads, or back; the same for local tables."""
-        exchange, local = self.traffic.placed.plan.exchange, self._local
-        received = exchange.unpack(self.traffic)
-        return InTurn((received, local)) if self.traffic.placed.replicated else received
-
-    @property
-    def _local(self) -> Work:
-        exchange, samples = self.traffic.placed.plan.exchange, self.traffic.samples
-        rows: dict[float, Amount] = {}
-        for table in self.traffic.placed.replicated:
-            rows[table.row_bytes] = rows.get(table.row_bytes, 0.0) + exchange.local_rows(table, samples)
-        return access(rows, "hbm")
-
-    def _compute(self, flops: float, memory_bytes: float, kernels: float) -> DenseWork:
-        samples = self.traffic.samples
-        return DenseWork(flops * samples, memory_bytes * samples, kernels, self.workload.precision)
-
-    @property
-    def forward(self) -> Work:
-        """Rows to lookups, then the dense forward pass."""
-        dense = self._dense
-        return InTurn(
-            (self._expansion, self._compute(dense.forward_flops, dense.forward_memory_bytes, dense.kernels))
-        )
-
-    @property
-    def backward(self) -> Work:
-        """The whole dense backward pass, then lookups to gradients per distinct row."""
-        return InTurn((self._backward_part(1), self._expansion))
-
-    def _backward_part(self, parts: int) -> DenseWork:
-        dense = self._dense
-        kernels = 2 * dense.kernels / parts
-        return self._compute(dense.backward_flops / parts, dense.backward_memory_bytes / parts, kernels)
-
-    def adding(self, passes: Work, parts: int = 1) -> Work:
-        """Return `passes` that add one of `parts` parts of dense gradients to those of micro-batches before.
-
-        Sums are read and written once, within the kernels that make the gradients (our count).
-        """
-        moved = 2 * STATE_BYTES * self._dense.parameters / parts
-        return InTurn((passes, DenseWork(0.0, memory_bytes=moved)))
-
-    @property
-    def gradient_bytes(self) -> float:
-        """Bytes of the gradients that all ranks add up: dense parameters and tables held by all."""
-        copied = sum(table.rows * table.dimension for table in self.traffic.placed.replicated)
-        return (self._dense.parameters + copied) * self.workload.gradient_bytes
-
-    @property
-    def buckets(self) -> int:
-        """How many buckets these gradients are sent in, at most 16."""
-        return max(1, min(16, math.ceil(self.gradient_bytes / self.workload.bucket_bytes)))
-
-    @property
-    def backward_buckets(self) -> tuple[Work, ...]:
-        """The backward pass in equal buckets; row gradients come out with the last one."""
-        parts = [self._backward_part(self.buckets) for _ in range(self.buckets)]
-        return (*parts[:-1], InTurn((parts[-1], self._expansion)))
-
-    @property
-    def all_reduce_bucket(self) -> Work:
-        """The all-reduce of one bucket of gradients."""
-        return AllReduceWork(self.gradient_bytes / self.buckets)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,8 +35,8 @@ class TrainStep:
     """The quantities of one rank's step for `workload` sharded by `plan` over `ranks` ranks.
 
     A kind alone is a plan that holds for all tables. `unexplained_host_time` (seconds per worker of
-    the job) is held half in route, half in retrieve. Hosts have `per_host` ranks. Raises InputError
-    when the plan does not fit tables or ranks.
+    the job) is held half in route, half in retrieve. Hosts have `per_host` ranks. `software` is what the
+    framework adds. Raises InputError when the plan does not fit tables or ranks.
     """
 
     workload: Workload
@@ -134,6 +45,7 @@ class TrainStep:
     seed: int = 0
     unexplained_host_time: float = 0.0
     per_host: int = 1
+    software: Software = PLAIN_SOFTWARE
 
     @cached_property
     def placed(self) -> PlacedPlan:
@@ -146,6 +58,15 @@ class TrainStep:
         """What the whole batch asks of the owners of rows."""
         return self._traffic(self.workload.batch)
 
+    @cached_property
+    def served(self) -> Served:
+        """What moves between a rank and parameter servers that it deals with itself."""
+        return Served(self)
+
+    def lookahead(self, depth: int, ranks: int | None = None) -> Lookahead:
+        """Return what a cache over `depth` batches (0: none) for `ranks` (None: all) brings and keeps."""
+        return Lookahead(self.served, depth, ranks or self.ranks)
+
     def _traffic(self, samples: float) -> Traffic:
         return Traffic(self.placed, samples, self.seed)
 
@@ -157,12 +78,18 @@ class TrainStep:
     def read(self) -> Work:
         """Host cores read and prepare the samples."""
         batch, source = self.workload.batch, self.workload.input
-        return CpuWork(batch * source.cpu_time, memory_bytes=batch * source.bytes)
+        prepared = CpuWork(batch * source.cpu_time, memory_bytes=batch * source.bytes)
+        if self.software.loader_rate is None:
+            return prepared
+        return Together((prepared, self.software.loading(batch * self.per_host)))
 
     @property
     def copy_inputs(self) -> Work:
-        """Keys and dense features go from host to device."""
-        return CopyWork(self.workload.batch * self.workload.input_bytes_per_sample, "host_to_device")
+        """Keys and dense features go from host to device; with full batches of keys, those of all ranks."""
+        copied = self.workload.batch * self.workload.input_bytes_per_sample
+        if self.software.full_batch:
+            copied += (self.ranks - 1) * KEY_BYTES * self.traffic.routed
+        return CopyWork(copied, "host_to_device")
 
     @property
     def route_keys(self) -> Work:
@@ -170,7 +97,11 @@ class TrainStep:
         traffic, group = self.traffic, self.placed.world.exchange_group
         if not traffic.flows:
             return InTurn(self._unexplained)
-        sent = AllToAllWork(traffic.key_bytes_sent, KEY_BYTES * traffic.requests, group)
+        if self.software.full_batch:
+            picked = DenseWork(0.0, memory_bytes=2 * KEY_BYTES * traffic.routed * self.ranks)
+            return InTurn((picked, *self._unexplained))
+        keys = AllToAllWork(traffic.key_bytes_sent, KEY_BYTES * traffic.requests, group)
+        sent = started(keys, traffic)
         return InTurn((self.placed.plan.exchange.prepare(traffic), sent, *self._unexplained))
 
     @property
@@ -193,9 +124,10 @@ class TrainStep:
     def sparse_update(self, parts: int = 1) -> Work:
         """Owners add up the gradients that `parts` micro-batches sent and update each distinct row once."""
         rows = self.traffic.by_width(lambda flow: flow.owned)
-        update = access(rows, "hbm", self.workload.optimizer.row_passes)
+        update = started(access(rows, "hbm", self.workload.optimizer.row_passes), self.traffic)
         part = self._traffic(self.workload.batch / parts)
-        return InTurn((self.placed.plan.exchange.add_up(part, parts), update))
+        held = self.software.per_keys(self.traffic.requests)
+        return InTurn((self.placed.plan.exchange.add_up(part, parts), update, *_some(held)))
 
     @property
     def lookup_kind(self) -> str:
@@ -243,8 +175,18 @@ class TrainStep:
 
     @property
     def optimizer(self) -> Work:
-        """The dense optimizer passes over its parameters and state, the row optimizer over whole copies."""
-        parameters, passes = self.workload.model.quantities().parameters, self.workload.optimizer
+        """The dense optimizer passes over its parameters and state, the row optimizer over whole copies.
+
+        What the framework takes beside its kernels is held here, once a step.
+        """
+        quantities, passes = self.workload.model.quantities(), self.workload.optimizer
+        parameters = quantities.parameters
         copied = sum(table.bytes for table in self.placed.replicated)
         moved = 4 * passes.dense_passes * parameters + passes.row_passes * copied
-        return DenseWork(0.0, memory_bytes=moved, kernels=1)
+        updated = DenseWork(0.0, memory_bytes=moved, kernels=1)
+        held = self.software.per_step(quantities.kernels, len(self.workload.tables))
+        return updated if held is NOTHING else InTurn((updated, held))
+
+
+def _some(work: Work) -> tuple[Work, ...]:
+    return () if work is NOTHING else (work,)

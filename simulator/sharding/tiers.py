@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from simulator.errors import InputError, did_you_mean
-from simulator.quantities import CopyWork, Work
+from simulator.quantities import CopyWork, RpcWork, Work
 from simulator.sharding.moves import Moved, access, width_total
-from simulator.workload.keys.popularity import Independent
+from simulator.workload.caches import REPLACEMENTS
 from simulator.workload.tables import KEY_BYTES, EmbeddingTable
 
 
@@ -138,8 +138,8 @@ class Ssd(_OverHostLink):
 class Remote(_OverHostLink):
     """Parameter servers: `servers` hosts like those of the cluster, each with 1/servers of all rows.
 
-    Keys and rows cross the rank's connection, each server serves ranks/servers of them, and the
-    slowest of network, server and host link sets the time. Raises InputError below one server.
+    Keys and rows cross the rank's connection, each server serves ranks/servers of them, and the slowest of
+    network, server, host link and one call to each server sets the time. Raises InputError below one server.
     """
 
     servers: int = 1
@@ -154,7 +154,9 @@ class Remote(_OverHostLink):
         served = {
             width: float(np.mean(rows)) * moved.ranks / self.servers for width, rows in moved.rows.items()
         }
-        return (access(with_keys, "remote"), access(served, "server"))
+        size = float(np.mean(width_total(with_keys)))
+        call = RpcWork(1.0, size, self.servers, moved.ranks)
+        return (access(with_keys, "remote"), access(served, "server"), call)
 
     @property
     def stage_kind(self) -> str:
@@ -176,20 +178,26 @@ class Remote(_OverHostLink):
 class HbmCache(Tier):
     """Device memory holds `share` of each table's rows, the hottest; the others live in `below`.
 
-    `hit_rate` (None: from the table's popularity) is the share of the rows that a batch needs which
-    the cache holds. The popularity's answer is the best a cache of that size can do. Raises
-    InputError on impossible values.
+    `hit_rate` (None: from the table's keys) is the share of the rows that a batch needs which the cache
+    holds. With `replacement` `hottest` the same rows stay there, the best a cache of that size can do
+    while popularity stays; with `lru` the least recently used make room. Raises InputError on
+    impossible values.
     """
 
     share: float
     hit_rate: float | None = None
     below: Tier = field(default_factory=Dram)
+    replacement: str = "hottest"
 
     def __post_init__(self) -> None:
         """Refuse shares that are none."""
         for name, value in (("share", self.share), ("hit_rate", self.hit_rate)):
             if value is not None and not 0.0 <= value <= 1.0:
                 raise InputError(f"{name} of a cache must lie between 0 and 1, not {value}")
+        if self.replacement not in REPLACEMENTS:
+            raise InputError(
+                f'unknown value "{self.replacement}"{did_you_mean(self.replacement, REPLACEMENTS)}'
+            )
         if isinstance(self.below, HbmCache | Hbm):
             raise InputError("a cache in device memory stands before a slower memory: dram, ssd or remote")
 
@@ -220,20 +228,11 @@ class HbmCache(Tier):
         return f"{self.below.noun} ({self.share:.3g} of the rows cached in device memory)"
 
     def missed(self, table: EmbeddingTable, lookups: float, distinct: float) -> float:
-        """Return the rows outside of the cache.
-
-        Of the C = share * rows hottest keys, those among m lookups are sum of 1 - (1 - p)^m over
-        these C (our derivation). A popularity without classes gives its share of lookups instead.
-        """
+        """Return the rows outside of the cache."""
         if self.hit_rate is not None:
             return distinct * (1.0 - self.hit_rate)
-        if not isinstance(table.popularity, Independent):
-            return distinct * (1.0 - table.popularity.top_share(self.share))
-        classes = table.popularity.classes
-        present = np.append(0.0, np.cumsum(classes.keys * classes.present(lookups)))
-        ends = np.append(0.0, np.cumsum(classes.keys))
-        held = float(np.interp(self.share * table.rows, ends, present) / present[-1]) if lookups else 0.0
-        return distinct * (1.0 - held)
+        missing = REPLACEMENTS[self.replacement](table.popularity, lookups, self.share, table.rows)
+        return distinct * missing
 
 
 NAMED: Mapping[str, Tier] = {"dram": Dram(), "hbm": Hbm(), "ssd": Ssd()}

@@ -71,10 +71,10 @@ class Traffic:
 
     def _flow(self, shard: Shard) -> Flow:
         piece, exchange, members = shard.piece, self.placed.plan.exchange, self.world.members
-        table, lookups = piece.table, piece.table.lookups(self.samples)
+        table, draws = piece.table, piece.table.draws(self.samples)
         requests = piece.rows * self._per_owner(piece, exchange.owner_load(table, self.samples, members))
-        union = table.popularity.union(lookups, members)
-        missed = piece.kind.home.missed(table, lookups * members, union)
+        union = table.popularity.union(draws, members)
+        missed = piece.kind.home.missed(table, draws * members, union)
         return Flow(
             shard,
             piece.rows * exchange.asked(table, self.samples),
@@ -83,7 +83,7 @@ class Traffic:
             exchange.sent(piece, requests, self.samples * members),
             _split(piece, union),
             _split(piece, missed),
-            _split(piece, table.popularity.overlap(lookups * members)),
+            _split(piece, table.popularity.overlap(draws * members)),
         )
 
     def _per_owner(self, piece: Piece, load: OwnerLoad) -> Amount:
@@ -155,13 +155,14 @@ class Traffic:
         members = self.world.members
         found = (
             Accesses(
-                flow.piece.table.popularity,
-                flow.piece.table.lookups(self.samples),
+                table.popularity,
+                table.draws(self.samples) if once else table.lookups(self.samples),
                 members,
                 flow.piece.span / flow.piece.rows,
                 once,
             )
             for flow in flows
+            for table in (flow.piece.table,)
         )
         return HotRows.of(found, float(np.mean(self.by_width(lambda flow: flow.owned)[width])))
 

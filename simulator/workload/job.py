@@ -9,10 +9,14 @@ from simulator.workload.tables import KEY_BYTES, EmbeddingTable
 
 @dataclass(frozen=True)
 class InputPipeline:
-    """What preparing one sample costs: `bytes` read and copied, `cpu_time` in seconds of one core."""
+    """What preparing one sample costs: `bytes` read and copied, `cpu_time` in seconds of one core.
+
+    With `clusters`, samples are regrouped by their keys before a batch is split into micro-batches.
+    """
 
     bytes: float = 0.0
     cpu_time: float = 0.0
+    clusters: bool = False
 
 
 STATE_BYTES = 4.0

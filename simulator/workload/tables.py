@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 
 from simulator.errors import InputError
+from simulator.workload.clustering.sharing import Sharing, Unshared
 from simulator.workload.keys.popularity import Popularity
 
 VALUE_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "int8": 1}
 KEY_BYTES = 8
+UNSHARED = Unshared()
 
 
 @dataclass(frozen=True, eq=False)
@@ -14,7 +16,8 @@ class EmbeddingTable:
     """One table of `rows` vectors of `dimension` values in format `dtype`.
 
     `pooling` is the mean number of keys per sample: 1 for a single-hot feature, more for a
-    multi-hot one, the length for a sequence. Raises InputError on impossible values.
+    multi-hot one, the length for a sequence. `sharing` is what samples have in common beyond the
+    popularity of keys. Raises InputError on impossible values.
     """
 
     name: str
@@ -23,6 +26,7 @@ class EmbeddingTable:
     popularity: Popularity
     pooling: float = 1.0
     dtype: str = "fp32"
+    sharing: Sharing = UNSHARED
 
     def __post_init__(self) -> None:
         """Refuse an empty table."""
@@ -42,3 +46,10 @@ class EmbeddingTable:
     def lookups(self, samples: float) -> float:
         """Return how many keys `samples` samples ask for, duplicates included."""
         return samples * self.pooling
+
+    def draws(self, samples: float) -> float:
+        """Return how many of these are independent of each other: the others repeat what a sample shares.
+
+        Distinct keys, unions and overlaps follow from so many draws by popularity.
+        """
+        return self.lookups(samples) * self.sharing.fresh(samples)

@@ -21,6 +21,7 @@ FOLDED_MS, UNFOLDED_MS, LARGE_MS, VECTOR_MS = 110.0, 600.0, 400.0, 2.0  # aims: 
 MOST_BYTES = 1e9
 STEEPEST = 1.15
 DRAWN = "sharding.owners=drawn"
+CLASSES = "run.fold={within: 1 %}"
 JITTER = "run.jitter={compute: 2 %, lookup: 10 %}"
 
 
@@ -83,6 +84,14 @@ def test_a_folded_step_of_4096_ranks_costs_at_most_four_tenths_of_a_second(
 ) -> None:
     cost = ms_per_step(nestpipe.with_workers(4096), 60)
     say(capsys, f"4,096 ranks folded, shared: {cost:.2f} ms per step")
+    assert cost <= LARGE_MS
+
+
+def test_classes_of_nearly_alike_ranks_make_16384_drawn_owners_cheap(
+    nestpipe: Scenario, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cost = ms_per_step(nestpipe.with_workers(16_384).with_overrides([DRAWN, CLASSES]), 30)
+    say(capsys, f"16,384 drawn owners in classes within 1 %: {cost:.1f} ms per step")
     assert cost <= LARGE_MS
 
 

@@ -14,6 +14,7 @@ from simulator.policies import catalog
 from simulator.policies.base import Fragment, InterBatch, IntraBatch, Policy
 from simulator.policies.dual_buffer import DualBuffer
 from simulator.policies.frozen_window import FrozenWindow
+from simulator.policies.gradient_accumulation import GradientAccumulation
 from simulator.policies.nested import Nested
 from simulator.policies.parts import (
     ROWS,
@@ -30,21 +31,31 @@ from simulator.quantities import AllToAllWork
 from simulator.sharding import TrainStep
 from simulator.testing import PolicyError, check_policy, example_steps, structure
 
-INNER: list[IntraBatch] = [WholeBatch(), FrozenWindow(1), FrozenWindow(2), FrozenWindow(5)]
+INNER: list[IntraBatch] = [
+    WholeBatch(),
+    FrozenWindow(1),
+    FrozenWindow(2),
+    FrozenWindow(5),
+    GradientAccumulation(3),
+]
 OUTER: list[InterBatch] = [*(kind() for kind in catalog.INTER_BATCH.values()), DualBuffer(1)]
 
 
 @pytest.mark.parametrize("name", sorted(catalog.BUILT_IN))
 def test_every_policy_of_the_catalog_keeps_its_contract(name: str) -> None:
-    needed = {one: 4 for one in catalog.taken_by(name) if one == "micro_batches"}
-    check_policy(catalog.build(name, **needed))
+    given = {"micro_batches": 4, "lookahead": 8}  # a lookahead of 200 is not checked in seconds
+    check_policy(catalog.build(name, **{one: given[one] for one in catalog.taken_by(name) if one in given}))
 
 
 @pytest.mark.parametrize(
     ("outer", "inner"), list(product(OUTER, INNER)), ids=lambda part: repr(part).split(" ")[0].strip("<")
 )
-def test_every_nesting_keeps_its_contract(outer: InterBatch, inner: IntraBatch) -> None:
-    check_policy(Nested(outer, inner))
+def test_every_nesting_keeps_its_contract_or_is_refused(outer: InterBatch, inner: IntraBatch) -> None:
+    if outer.arranges_exchange and inner.arranges_exchange:
+        with pytest.raises(InputError, match="the same rows would travel twice"):
+            Nested(outer, inner)
+    else:
+        check_policy(Nested(outer, inner))
 
 
 def test_a_policy_can_be_checked_on_a_step_of_ones_own() -> None:

@@ -31,6 +31,9 @@ POLICIES = CHECKOUT / "docs" / "concepts" / "policies.md"
 HEADING = re.compile(r"#{2,6} ((?:`[^`]+` ?)+)$")
 # parts that are written like another one and refer to its section
 SAME_AS = {
+    "cluster.servers.host": "cluster.host",
+    "cluster.groups.accelerator": "cluster.accelerator",
+    "cluster.groups.host": "cluster.host",
     "workload.tables.keys": "workload.keys",
     "policy.inter_batch": "policy",
     "policy.intra_batch": "policy",

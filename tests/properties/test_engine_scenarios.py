@@ -167,8 +167,10 @@ def test_folded_and_unfolded_agree_when_resources_are_shared(
 
 @MANY
 @given(policies, changes())
-def test_sharing_only_ever_delays(base: Scenario, policy: dict[str, Any], settings_: list[str]) -> None:
-    scenario = drawn(base, policy, [*settings_, "run.contention=true"])
+def test_sharing_only_ever_delays_where_ranks_keep_to_their_part_of_a_host(
+    base: Scenario, policy: dict[str, Any], settings_: list[str]
+) -> None:
+    scenario = drawn(base, policy, [*settings_, "run.contention=true", "cluster.host_limit=1"])
     shared = run_scenario(scenario)
     alone = run_scenario(scenario, "vector")
     assert (times(shared) >= times(alone)).all()

@@ -9,8 +9,10 @@ from analysis.collective_validation import (
     LARGER_SCALES,
     OPERATIONS,
     OTHER_SIZES,
+    WITH_LENT,
     Validation,
     errors_of,
+    errors_with_refusals,
     validate,
 )
 from simulator.calibration.collective_held_out import every_second_size
@@ -35,14 +37,25 @@ def test_every_second_size_of_a_table_gives_the_others(found: Validation, operat
 def test_whole_tables_at_up_to_four_times_the_known_nodes_are_predicted(
     found: Validation, operation: str
 ) -> None:
-    errors = errors_of(found.larger, operation)
+    errors = errors_of(found.own, operation)
     assert errors[2] > 30
     assert LARGER_SCALES.met(operation, errors), errors
 
 
-def test_every_refusal_is_that_of_a_cluster_without_a_test_between_hosts(found: Validation) -> None:
-    refused = [case for case in (*found.larger, *found.far) if case.predicted is None]
-    for case in refused:
+@pytest.mark.parametrize(
+    ("operation", "reached"), [("all_to_all", 0.20), ("all_reduce", 0.20), ("all_gather", 0.15)]
+)
+def test_with_networks_lent_no_table_is_left_out(found: Validation, operation: str, reached: float) -> None:
+    """The target of all-reduce is missed: 0.15 was asked for, and what is reached must not get worse."""
+    errors = errors_with_refusals(found.larger, operation)
+    assert errors[2] == sum(len(case.sizes) for case in found.larger if case.table.operation == operation)
+    assert errors[0] <= reached
+    assert WITH_LENT.met(operation, errors) == (operation != "all_reduce")
+
+
+def test_a_network_is_lent_only_where_none_was_tested(found: Validation) -> None:
+    assert found.lent
+    for case in found.lent:
         between = [
             table
             for table in found.tables
@@ -50,6 +63,11 @@ def test_every_refusal_is_that_of_a_cluster_without_a_test_between_hosts(found: 
             and 1 < table.scale.nodes <= case.known_nodes
         ]
         assert between == [], case.table.name
+        assert not case.lender.startswith(f"{case.table.cluster} ")
+
+
+def test_nothing_is_refused_among_larger_scales(found: Validation) -> None:
+    assert [case.table.name for case in (*found.larger, *found.far) if case.predicted is None] == []
 
 
 def test_the_page_is_up_to_date(found: Validation, checkout: Path) -> None:

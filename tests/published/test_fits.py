@@ -7,13 +7,26 @@ from typing import Any
 import pytest
 
 from analysis.assumptions import Assumptions
-from analysis.fits import Fit, gpu_system, npu_keys, npu_system, raw_ms, speedup
+from analysis.fits import (
+    Fit,
+    bagpipe_network,
+    clustered_keys,
+    gpu_system,
+    npu_keys,
+    npu_system,
+    raw_ms,
+    speedup,
+)
 from analysis.published import by_id
 from simulator.scenario import Scenario, load, run_scenario
 from simulator.units import parse_quantity
 
 
-@pytest.mark.parametrize("make", [npu_keys, npu_system, gpu_system], ids=lambda make: make.__name__)
+@pytest.mark.parametrize(
+    "make",
+    [npu_keys, npu_system, clustered_keys, gpu_system, bagpipe_network],
+    ids=lambda make: make.__name__,
+)
 def test_the_shipped_values_are_those_of_the_fit(make: Callable[[], Fit], checkout: Path) -> None:
     one = make()
     found = one.run(checkout / "scenarios")
@@ -25,7 +38,8 @@ def test_the_shipped_values_are_those_of_the_fit(make: Callable[[], Fit], checko
         for name in parameter.path.split("."):
             shipped = shipped[name]
         if parameter.unit:
-            shipped = parse_quantity(shipped, "time") / parse_quantity(f"1 {parameter.unit}", "time")
+            dimension = "bandwidth" if parameter.unit.endswith("/s") else "time"
+            shipped = parse_quantity(shipped, dimension) / parse_quantity(f"1 {parameter.unit}", dimension)
         assert shipped == pytest.approx(found.values[parameter.path], rel=0.005), parameter.path
 
 
@@ -95,6 +109,23 @@ def test_the_lookup_growing_with_the_group_would_contradict_the_published_step(
     by_job = run_scenario(assumptions.grouped).report.step_ms["mean"]
     assert abs(by_job / published - 1) < 0.1
     assert assumptions.step_by_group_ms / published - 1 < -0.3
+
+
+def test_no_other_assumption_about_copies_of_tables_meets_both_published_steps(
+    assumptions: Assumptions,
+) -> None:
+    known = {1536: by_id()["T6a"].value, 128: by_id()["T7"].value}
+
+    def errors(step_ms: Callable[[int], float]) -> list[float]:
+        return [step_ms(workers) / value - 1 for workers, value in known.items()]
+
+    shipped = errors(lambda workers: assumptions.step_partly_by_group_ms(0.0, workers))
+    half = errors(lambda workers: assumptions.step_partly_by_group_ms(0.5, workers))
+    seldom = errors(assumptions.step_seldom_averaged_ms)
+    print(f"as shipped {shipped}, half of the growth by the group {half}, seldom averaged {seldom}")
+    assert all(0.05 < error < 0.15 for error in shipped)
+    assert half[0] < -0.1 and half[1] > 0.05
+    assert all(0.03 < fewer < error for fewer, error in zip(seldom, shipped, strict=True))
 
 
 def test_the_assumed_convention_of_the_share_of_the_peak_is_worth_eight_per_cent(

@@ -16,6 +16,9 @@ from simulator.units import parse_quantity
 
 Values = Mapping[str, float]
 SAMPLES = 1536 * 512
+GOOGLE = ("G-1a", "G-1b", "G-1c", "G-2", "G-3", "G-7a", "G-7b", "G-10")
+BOUNDS = ("G-2", "G-10")
+CHOSEN = {"B-5"}  # the exponent of Bagpipe's keys was chosen on it
 
 # How each figure that we computed follows from the rows it names; one entry per row of confidence I.
 ARITHMETIC: Mapping[str, Callable[[Values], float]] = {
@@ -142,7 +145,8 @@ def test_an_exposed_all_to_all_of_eight_micro_batches_shares_with_the_row_their_
 
 
 def test_the_clean_predictions_are_few() -> None:
-    assert [row.id for row in published() if row.is_clean] == ["T11a", "T13b", "T19b", "T20", "T22", "T23b"]
+    nestpipe = ("T11a", "T13b", "T19b", "T20", "T22", "T23b")
+    assert [row.id for row in published() if row.is_clean] == [*nestpipe, *GOOGLE, "B-6"]
 
 
 def test_every_input_is_what_its_scenario_says(checkout: Path) -> None:
@@ -160,7 +164,7 @@ def test_a_figure_that_is_not_predicted_says_why() -> None:
         for row in others
         if row.quantity not in QUANTITIES or row.policy_part["kind"] not in catalog.names()
     ]
-    assert [row.id for row in unknown] == ["T20", "T23b"]
+    assert [row.id for row in unknown] == ["T23b", *(one for one in GOOGLE if one not in BOUNDS)]
     assert all(row.note for row in unknown)
 
 

@@ -2,10 +2,13 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from simulator.errors import InputError
+from simulator.quantities import IntArray
 from simulator.scenario import Scenario, load, run_scenario
-from simulator.workload.keys import LogStatistics, summarize
+from simulator.workload.keys import LogStatistics, read_key_log, summarize
 
 
 @pytest.fixture(scope="module")
@@ -51,3 +54,82 @@ def test_the_shipped_log_answers_the_run_without_extrapolating(scenario: Scenari
     report = run_scenario(scenario).report
     assert report.ranks == 8
     assert report.extrapolated == []
+
+
+LRU = "{kind: hbm_cache, share: 40 %, replacement: lru}"
+
+
+def host_link_bytes(scenario: Scenario, tier: str) -> float:
+    """Return the bytes of rows that the average owner fetches from its host's memory."""
+    return float(np.mean(scenario.with_overrides([f"sharding.tier={tier}"]).step.traffic.bytes_buffered))
+
+
+def test_the_misses_of_a_cache_in_a_run_are_those_of_the_log_replayed(
+    scenario: Scenario, checkout: Path
+) -> None:
+    from simulator.workload.caches import replayed_misses
+
+    whole, cached = host_link_bytes(scenario, "dram"), host_link_bytes(scenario, LRU)
+    log = read_key_log(checkout / "scenarios/data/open_bandit_bts_women.csv.gz")
+    codes: dict[str, list[IntArray]] = {table.name: [] for table in scenario.workload.tables}
+    for chunk in log.chunks():
+        for name, parts in codes.items():
+            parts.append(chunk.tables[name].codes)
+    batch = scenario.workload.batch * scenario.cluster.ranks
+    expected = 0.0
+    for table in scenario.workload.tables:
+        share = replayed_misses(np.concatenate(codes[table.name]), batch, round(0.4 * table.rows))
+        union = table.popularity.union(table.lookups(scenario.workload.batch), scenario.cluster.ranks)
+        expected += share * union * table.row_bytes / scenario.cluster.ranks
+    print(f"fetched per owner: {whole:,.0f} bytes without a cache, {cached:,.0f} with one")
+    assert cached == pytest.approx(expected, rel=1e-9)
+    assert 0 < cached < whole
+
+
+def test_a_cache_of_the_hottest_rows_beats_one_that_replaces_them(scenario: Scenario) -> None:
+    assert host_link_bytes(scenario, LRU.replace("lru", "hottest")) <= host_link_bytes(scenario, LRU)
+
+
+def test_a_log_too_short_to_replay_a_cache_is_refused_naming_both_lengths(scenario: Scenario) -> None:
+    many = scenario.with_overrides([f"sharding.tier={LRU}", "workload.batch=512"])
+    with pytest.raises(InputError, match=r"4 batches of 4,096 lookups .* the log has 10,000"):
+        run_scenario(many)
+
+
+def test_micro_batches_of_a_recorded_log_can_be_clustered(scenario: Scenario) -> None:
+    split = scenario.with_policy({"kind": "nestpipe", "micro_batches": 8})
+    clustered = split.with_overrides(["workload.clustering=key_centric"])
+    rows = [8 * one.step.micro_batch(8).traffic.distinct for one in (split, clustered)]
+    whole = scenario.step.traffic.distinct
+    print(f"rows in 8 micro-batches over the whole: {rows[0] / whole:.2f} as recorded, {rows[1] / whole:.2f}")
+    assert whole < rows[1] < 0.8 * rows[0]
+    assert clustered.step.traffic.distinct == whole
+
+
+def test_what_clustering_makes_of_recorded_batches_is_counted_on_their_keys(
+    scenario: Scenario, checkout: Path
+) -> None:
+    from simulator.workload.clustering import SampleKeys, cluster, distinct_per_part
+
+    (chunk,) = read_key_log(checkout / "scenarios/data/open_bandit_bts_women.csv.gz").chunks()
+    names, wanted = [table.name for table in scenario.workload.tables], 0.0
+    for first in (0, 64):
+        here = slice(first, first + 64)
+        keys = [100 * at + chunk.tables[name].codes[here] for at, name in enumerate(names)]
+        batch = SampleKeys.from_matrix(np.stack(keys, axis=1))
+        wanted += distinct_per_part(batch, cluster(batch, 8)).sum() / batch.distinct / 2
+    clustered = scenario.with_overrides(["workload.clustering=key_centric"])
+    grown = 8 * clustered.step.micro_batch(8).traffic.distinct / scenario.step.traffic.distinct
+    assert grown == pytest.approx(wanted, rel=0.03)
+
+
+def test_clustering_tables_of_different_logs_and_histories_beside_a_log_are_refused(
+    scenario: Scenario,
+) -> None:
+    mixed = scenario.with_overrides(
+        ["workload.clustering=key_centric", "workload.tables[0].keys={kind: uniform}"]
+    )
+    with pytest.raises(InputError, match="from one recorded log"):
+        run_scenario(mixed)
+    with pytest.raises(InputError, match="in a recorded log already"):
+        run_scenario(scenario.with_overrides(["workload.histories={group: 2, share: 0.5}"]))

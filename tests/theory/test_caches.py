@@ -13,8 +13,11 @@ from simulator.workload.caches import (
     ReuseDistances,
     characteristic_time,
     curves_of,
+    hottest_missed,
     lookahead_fetches,
     lru_hit_rate,
+    lru_missed,
+    replayed_misses,
     static_hit_rate,
 )
 from simulator.workload.caches.replay import belady_hits, lfu_distances
@@ -170,3 +173,57 @@ def test_impossible_caches_are_refused() -> None:
         static_hit_rate(Uniform(10), math.nan)
     with pytest.raises(InputError, match="batches"):
         lookahead_fetches(Uniform(10), 5, -1)
+
+
+# --- caches that serve batches of distinct rows ---
+
+
+def batch_misses(codes: NDArray[np.int64], window: int, slots: int) -> float:
+    """Replay a cache by hand: the rows of a batch that it lacks when the batch starts, last half counted."""
+    held: dict[int, None] = {}
+    missed = asked = 0
+    batches = len(codes) // window
+    for number in range(batches):
+        rows = list(dict.fromkeys(codes[number * window : (number + 1) * window].tolist()))
+        if number >= batches // 2:
+            asked, missed = asked + len(rows), missed + sum(row not in held for row in rows)
+        for row in rows:
+            held.pop(row, None)
+            held[row] = None
+        while len(held) > slots:
+            del held[next(iter(held))]
+    return missed / asked
+
+
+@pytest.mark.parametrize("exponent", [0.6, 1.0])
+@pytest.mark.parametrize("slots", [3_000, 20_000])
+def test_a_batch_misses_in_closed_form_and_in_replay_what_a_cache_kept_by_hand_lacks(
+    exponent: float, slots: int
+) -> None:
+    keys, window = BoundedZipf(50_000, exponent), 1_000
+    codes = sampler_of(keys).draw(stream(0, "batches", 0, 0), 200 * window)
+    by_hand, replayed = batch_misses(codes, window, slots), replayed_misses(codes, window, slots)
+    formula = lru_missed(keys, window, slots)
+    print(f"{slots} slots: by hand {by_hand:.4f}, replayed {replayed:.4f}, formula {formula:.4f}")
+    assert replayed == pytest.approx(by_hand, abs=1e-12)
+    assert formula == pytest.approx(by_hand, abs=0.01)
+    assert hottest_missed(keys, window, slots / 50_000, 50_000) < by_hand
+
+
+def test_rows_repeated_within_a_batch_are_asked_for_once_so_batches_miss_more_than_lookups() -> None:
+    keys, slots = BoundedZipf(50_000, 1.0), 5_000
+    assert lru_missed(keys, 10_000, slots) > 1.5 * (1.0 - lru_hit_rate(keys, slots))
+    assert lru_missed(keys, 1.0, slots) == pytest.approx(1.0 - lru_hit_rate(keys, slots), rel=1e-6)
+
+
+def test_a_cache_of_all_rows_misses_none_and_one_without_slots_all() -> None:
+    keys = BoundedZipf(1_000, 0.9)
+    assert lru_missed(keys, 100, 1_000) == 0.0
+    assert lru_missed(keys, 100, 0) == pytest.approx(1.0)
+    codes = sampler_of(keys).draw(stream(0, "all", 0, 0), 40_000)
+    assert replayed_misses(codes, 100, 1_000) == pytest.approx(0.0, abs=0.01)
+
+
+def test_a_log_of_fewer_than_four_batches_is_not_replayed() -> None:
+    with pytest.raises(InputError, match=r"4 batches of 30 lookups .* and the log has 100 lookups"):
+        replayed_misses(np.arange(100), 30, 5)

@@ -263,8 +263,11 @@ def test_the_peak_of_a_recomputed_layer_holds_its_activations_and_the_gradients_
 
 @pytest.mark.parametrize("model", ALL_MODELS, ids=lambda model: type(model).__name__)
 def test_single_precision_doubles_the_bytes_and_nothing_else(model: Mlp) -> None:
-    half, single = model.quantities(), replace(model, value_bytes=4).quantities()
+    half, single = (
+        replace(one.quantities(), bottom=None) for one in (model, replace(model, value_bytes=4))
+    )
     names = ("forward_memory_bytes", "backward_memory_bytes", "activation_bytes", "peak_layer_bytes")
+    names += ("fused_forward_bytes", "fused_backward_bytes")
     doubled = replace(half, **{name: 2 * getattr(half, name) for name in names})
     assert single == doubled
     assert half.activation_bytes > 0
@@ -310,3 +313,33 @@ def test_a_profile_takes_a_measured_backward_pass_even_when_it_is_zero() -> None
 def test_an_impossible_shape_is_refused_by_name(model: Mlp, change: dict[str, Any], named: str) -> None:
     with pytest.raises(InputError, match=named):
         replace(model, **change)
+
+
+@pytest.mark.parametrize("value_bytes", [2, 4])
+def test_the_bottom_of_a_model_is_its_perceptron_over_dense_features(value_bytes: int) -> None:
+    features = {"dense_features": 13, "embedding_features": 26, "dimension": 16}
+    shape = {**features, "bottom": (64, 16), "top": (32, 1)}
+    alone = Mlp(13, (64, 16), value_bytes).quantities()
+    for model in (
+        Dlrm(**shape, value_bytes=value_bytes),  # type: ignore[arg-type]
+        Dcnv2(**shape, cross_layers=2, rank=8, value_bytes=value_bytes),  # type: ignore[arg-type]
+    ):
+        whole = model.quantities()
+        assert whole.without_rows == alone
+        rest = whole.with_rows
+        assert rest.forward_flops + alone.forward_flops == whole.forward_flops
+        assert rest.backward_memory_bytes + alone.backward_memory_bytes == whole.backward_memory_bytes
+        assert rest.parameters + alone.parameters == whole.parameters
+        assert rest.kernels + alone.kernels == whole.kernels
+
+
+def test_models_that_read_rows_from_the_start_have_no_bottom_and_a_profile_has_the_one_it_is_given() -> None:
+    none = Mlp(8, (4, 1)).quantities()
+    assert none.without_rows.forward_flops == none.without_rows.parameters == 0
+    assert none.with_rows.forward_flops == none.forward_flops
+    given = Profile(300.0, 30.0, 90.0, 9.0, bottom_share=1 / 3, bottom_parameters=10.0).quantities()
+    assert given.without_rows.forward_flops == pytest.approx(100)
+    assert given.without_rows.backward_flops == pytest.approx(200)
+    assert given.with_rows.parameters == 80
+    with pytest.raises(InputError, match="bottom of a model cannot be more than all of it"):
+        Profile(1.0, 1.0, 1.0, 1.0, bottom_share=0.5, bottom_parameters=2.0)

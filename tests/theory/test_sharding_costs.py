@@ -77,7 +77,7 @@ class TestGroups:
     def test_groups_on_other_fabrics_are_refused(self) -> None:
         machine = catalog.machine("dgx_a100")
         torus = Cluster(machine.accelerator, machine.host, Torus((4, 4), 50e9), 4, 4)
-        with pytest.raises(InputError, match="two_level fabrics only, not on Torus"):
+        with pytest.raises(InputError, match="not known on a torus"):
             CostModel(torus).seconds(AllToAllWork(SIZE, group=Group(4)))
 
 

@@ -1,15 +1,15 @@
 """The three scopes of sharing against one solver for everything at once, at up to 64 ranks.
 
-The engine solves each rank by itself and the network by itself, folds alike ranks, lets one flow stand
-for many, and releases all ranks of a collective together. The reference, written for this test alone,
-does none of that: every stage of every rank and every flow between two ranks is an activity, engines,
-memories, copy paths and single links are resources, and all of them are filled together, in real time,
-whenever anything begins or ends anywhere. It can also let flows pass through device memory and host
-links, which the engine does not count; `test_what_the_engine_leaves_out` states what that is worth.
+The engine solves each host by itself and the network by itself, folds alike ranks and hosts, lets one
+flow stand for many, and releases all ranks of a collective together. The reference, written for this
+test alone, does none of that: every stage of every rank and every flow between two ranks is an activity,
+engines, memories, copy paths, hosts and single links are resources, and all of them are filled together,
+in real time, whenever anything begins or ends anywhere. Without flows in device memory the two agree to
+nanoseconds; with them, which the engine sees as demands of one rate per collective, to a stated error.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from statistics import median
 
@@ -21,6 +21,7 @@ from simulator.costs import Flows
 from simulator.engine.contention import Contention
 from simulator.engine.events import run_events
 from simulator.engine.recurrence import run_recurrence
+from simulator.engine.sharing import Needs, Part
 from simulator.engine.weights import PerCollective, PerFlow, WeightRule
 from simulator.quantities import AllToAllWork, FloatArray, IntArray, InTurn, Work
 from simulator.scenario import Scenario, load
@@ -32,6 +33,7 @@ NS = 1e9
 Key = tuple[str, int, int, int]  # kind of activity, node, cycle, rank
 LINKS = ("near out", "near in", "far out", "far in")
 MEMORIES = ("tensor", "hbm", "host_to_device", "device_to_host", "dram", "cores")
+OF_HOST = ("dram", "cores")
 
 
 # ---------------------------------------------------------------- activities and their levels
@@ -104,13 +106,22 @@ class World:
 
     def capacity(self) -> FloatArray:
         links = [self.rates["near"]] * 2 + [self.rates["far"]] * 2
-        return np.concatenate([np.ones(self.ranks * len(MEMORIES)), np.repeat(links, self.ranks)])
+        own = np.ones(self.ranks * len(MEMORIES) + self.hosts * len(OF_HOST))
+        return np.concatenate([own, np.repeat(links, self.ranks)])
+
+    @property
+    def hosts(self) -> int:
+        return self.scenario.cluster.hosts
+
+    def host(self, rank: int, name: str) -> int:
+        of = rank // self.scenario.cluster.per_host
+        return self.ranks * len(MEMORIES) + of * len(OF_HOST) + OF_HOST.index(name)
 
     def memory(self, rank: IntArray | int, name: str) -> IntArray:
         return np.asarray(rank) * len(MEMORIES) + MEMORIES.index(name)
 
     def link(self, rank: IntArray, level: str) -> IntArray:
-        return self.ranks * (len(MEMORIES) + LINKS.index(level)) + rank
+        return self.ranks * (len(MEMORIES) + LINKS.index(level)) + self.hosts * len(OF_HOST) + rank
 
     def flows(self, source: IntArray, target: IntArray, size: FloatArray, what: Key) -> Block:
         """One activity for each flow that has something to carry."""
@@ -187,8 +198,10 @@ def ring(world: World, flow: Flows) -> tuple[IntArray, IntArray, FloatArray]:
 class Joint:
     """Everything at once. Times are real ns; `end` has shape (nodes, cycles, ranks)."""
 
-    def __init__(self, world: World, needs: Sequence[Mapping[str, float]], duration_ns: IntArray) -> None:
+    def __init__(self, world: World, needs: Needs, duration_ns: IntArray) -> None:
         self.world, self.needs, self.duration_ns = world, needs, duration_ns
+        by_host = duration_ns.reshape(*duration_ns.shape[:2], -1, world.scenario.cluster.per_host)
+        self.unlike = (by_host != by_host[..., :1]).any(axis=(0, 1, 3))
         self.graph = world.scenario.graph
         self.nodes, self.cycles, _ = duration_ns.shape
         self.end = np.full((self.nodes, self.cycles, world.ranks), np.nan)
@@ -239,12 +252,25 @@ class Joint:
             self.legs[key] = list(legs(self.world, self.graph.nodes[node].stage.work))
             self.next_leg(node, cycle)
 
-    def stage(self, node: int, cycle: int, rank: int) -> Block:
-        need = {name: share for name, share in self.needs[node].items() if share > 0}
-        res = np.array([self.world.memory(rank, name) for name in need], dtype=int)
-        duration = np.array([float(self.duration_ns[node, cycle, rank])])
-        what = ("stage", node, cycle, rank)
-        return Block(duration, 1.0, np.zeros(len(need), dtype=int), res, np.array([*need.values()]), what)
+    def stage(self, node: int, cycle: int, rank: int, place: int = 0) -> Block:
+        """A part of a stage; where ranks of a host differ, it uses the host, otherwise its even part."""
+        parts, per_host = self.parts(node, rank), self.world.scenario.cluster.per_host
+        part = parts[place]
+        apart = not self.unlike[rank // per_host]
+        needs = {name: share for name, share in part.need.items() if share > 0}
+        res, load = np.zeros(len(needs), dtype=int), np.zeros(len(needs))
+        for entry, (name, share) in enumerate(needs.items()):
+            own = apart or name not in OF_HOST
+            res[entry] = self.world.memory(rank, name) if own else self.world.host(rank, name)
+            load[entry] = share if own else share / per_host
+        left = np.array([self.duration_ns[node, cycle, rank] * part.share])
+        what = (f"{place}", node, cycle, rank)
+        return Block(left, part.cap, np.zeros(len(needs), dtype=int), res, load, what)
+
+    def parts(self, node: int, rank: int) -> tuple[Part, ...]:
+        if self.unlike[rank // self.world.scenario.cluster.per_host]:
+            return self.needs.parts[node]
+        return (Part(1.0, self.needs.by_node[node]),)
 
     def next_leg(self, node: int, cycle: int) -> None:
         if self.legs[node, cycle]:
@@ -256,8 +282,12 @@ class Joint:
             self.complete(node, cycle, rank)
 
     def finish(self, kind: str, node: int, cycle: int, rank: int) -> None:
-        if kind == "stage":
-            self.complete(node, cycle, rank)
+        if kind.isdigit():
+            following = int(kind) + 1
+            if following < len(self.parts(node, rank)):
+                self.blocks.append(self.stage(node, cycle, rank, following))
+            else:
+                self.complete(node, cycle, rank)
             return
         flows = self.legs[node, cycle][0][1]
         if kind == "start-up" and flows and len(flows[0]):
@@ -332,10 +362,12 @@ def compared(case: Case, rule: Rule, through_memory: bool) -> Compared:
     scenario = scenario.with_policy({"kind": policy, **PARTS.get(policy, {})})
     graph, durations = scenario.graph, tabulated(scenario, CYCLES)
     shared = Contention.of(graph, scenario.costs, rule)
+    if not through_memory:
+        shared = replace(shared, needs=replace(shared.needs, flows=[{}] * len(graph.nodes)))
     engine = run_events(graph, durations, contention=shared)
     ends = engine.end_ns[:, :, engine.column_of]
     world = World(scenario, rule, through_memory)
-    joint = Joint(world, shared.needs.by_node, durations.ns[:, :, durations.column_of]).run()
+    joint = Joint(world, shared.needs, durations.ns[:, :, durations.column_of]).run()
     alone = run_recurrence(graph, durations).end_ns
     ours, theirs, apart = (step_ms(scenario, times) for times in (ends, joint, alone))
     return Compared(ours, theirs, apart, float(np.abs(ends - joint).max()) / 1e6)
@@ -370,18 +402,21 @@ def test_where_owners_are_alike_every_end_is_right_to_nanoseconds(case: Case) ->
     assert compared(case, PerCollective(), through_memory=False).worst_end_ms <= 100e-6
 
 
-def test_what_the_engine_leaves_out_costs_less_than_two_hundredths_of_a_step(
-    capsys: pytest.CaptureFixture[str],
+@pytest.mark.parametrize("rule", [PerCollective(), PerFlow()], ids=["per_collective", "per_flow"])
+def test_flows_through_memories_and_host_links_leave_the_step_that_of_the_joint_solver(
+    rule: Rule, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Flows read and write device memory and pass host links; the engine does not count that."""
-    found = {case: compared(case, PerCollective(), through_memory=True) for case in CASES}
-    late = {case: one.joint / one.engine - 1 for case, one in found.items()}
-    worst = max(late, key=lambda case: late[case])
+    """Between hosts, flows pass the host link of both ends; what holds one up holds up its collective."""
+    found = {case: compared(case, rule, through_memory=True) for case in CASES}
+    worst = max(found, key=lambda case: found[case].difference)
+    middle = median(one.difference for one in found.values())
+    without = {case: compared(case, rule, through_memory=False) for case in CASES}
+    costs = [one.joint / without[case].joint - 1 for case, one in found.items()]
     with capsys.disabled():
         print(
-            f"\n  flows through memory: the step is {median(late.values()):.2%} longer in the median, "
-            f"{late[worst]:.2%} at worst ({worst})"
+            f"\n  {type(rule).__name__}: flows through memory cost {median(costs):.2%} of a step in the "
+            f"median, {max(costs):.2%} at worst; step off by {middle:.3%} in the median, at worst by "
+            f"{found[worst].difference:.2%} ({worst})"
         )
-    assert min(late.values()) >= -1e-3
-    assert median(late.values()) <= 0.01 and late[worst] <= 0.02
-    assert late[worst] > 0.005  # the reference does count it
+    assert middle <= 0.002 and found[worst].difference <= (0.01 if rule == PerCollective() else 0.02)
+    assert max(costs) > 0.005  # there is something to be found

@@ -1,6 +1,6 @@
 """Collectives that meet on the network, by hand: both laws of weights, start-ups, phases, and being alone."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import ceil
 
 import pytest
@@ -9,7 +9,8 @@ import simpy
 from simulator.costs import Flows, Phase
 from simulator.engine.contention import Contention
 from simulator.engine.network import SharedNetwork
-from simulator.engine.sharing import Needs
+from simulator.engine.sharing import Felt, Needs
+from simulator.engine.traffic import Traffic
 from simulator.engine.weights import PerCollective, PerFlow, WeightRule
 
 RATES = {"near": 4e9, "far": 1e9}  # bytes/s: 4 and 1 byte per ns
@@ -47,6 +48,29 @@ def ends(rule: WeightRule, *collectives: tuple[int, tuple[Phase, ...]]) -> list[
         env.process(one(number, begin, phases))  # type: ignore[arg-type]
     env.run()
     return [found[number] for number in range(len(collectives))]
+
+
+class Deaf:
+    """A host on which flows change nothing."""
+
+    ranks = ()
+    holds_up = False
+
+    def minds(self, felt: Felt) -> bool:
+        return False
+
+    def catch_up(self) -> Callable[[], None]:
+        raise AssertionError("nothing has changed here")
+
+
+def test_a_phase_in_which_nothing_is_sent_ends_at_once_whoever_else_sends() -> None:
+    env, felt = simpy.Environment(), Needs([{}] * 2, [False] * 2, flows=[{"hbm": 0.1}] * 2)
+    nothing = Phase(0.0, (Flows(0.0, {"far": 1.0}),))
+    network = SharedNetwork(env, Contention(felt, [RING, (nothing, *RING)], RATES), Traffic([Deaf()]))
+    for node in (0, 1):
+        env.process(network.carry(node, 350))
+    env.run()
+    assert env.now == 700
 
 
 RULES = pytest.mark.parametrize("rule", [PerCollective(), PerFlow()], ids=["per_collective", "per_flow"])

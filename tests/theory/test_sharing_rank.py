@@ -15,7 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from simulator.engine.agenda import Agenda
-from simulator.engine.sharing import Needs, SharedRank
+from simulator.engine.host import SharedRank
+from simulator.engine.sharing import Needs
 from simulator.quantities import FloatArray
 
 RESOURCES = ("tensor", "hbm", "dram", "host_to_device")

@@ -1,14 +1,24 @@
 """Synthetic traces: exact laws, streams that depend on nothing but their key, and what effects do."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from simulator.errors import InfeasibleError, InputError
-from simulator.workload.keys import BoundedZipf, Layered, Uniform, ZipfMandelbrot
+from simulator.workload.keys import (
+    BoundedZipf,
+    Layered,
+    Recorded,
+    Uniform,
+    ZipfMandelbrot,
+    read_key_log,
+    summarize,
+)
 from simulator.workload.traces import (
+    BatchSize,
     Bursts,
     Drift,
     PowerLawSampler,
@@ -23,6 +33,7 @@ from simulator.workload.traces import (
     sampler_of,
     spot_check,
     stream,
+    write_log,
 )
 from simulator.workload.traces.sampling import scattered
 
@@ -232,29 +243,38 @@ def test_impossible_traces_are_refused() -> None:
 
 
 def test_a_population_is_found_again_in_its_own_histogram() -> None:
-    made = TablePopulation(rows=300_000, spread=1.5, exponent=0.9, coupling=0.3)
-    histogram = made.reuse(tables=500, lookups=2e8)
-    found = fit_population(histogram, 500)
+    made = TablePopulation(rows_per_key=30_000, spread=1.5, exponent=0.9, coupling=0.3)
+    size, larger = BatchSize(500, 40_000, 2e8), BatchSize(500, 400_000, 2e9)
+    histogram = made.reuse(size)
+    found = fit_population(histogram, 500, 40_000)
     assert found.exponent == pytest.approx(0.9, abs=0.02)
-    assert max(found.reuse(500, 2e8).distance(histogram)) < 0.005
+    assert max(found.reuse(size).distance(histogram)) < 0.005
     # and it foretells ten times the lookups
-    assert max(found.reuse(500, 2e9).distance(made.reuse(500, 2e9))) < 0.02
+    assert max(found.reuse(larger).distance(made.reuse(larger))) < 0.02
     with pytest.raises(InputError, match="at least one table"):
-        fit_population(histogram, 0)
+        fit_population(histogram, 0, 40_000)
 
 
 def test_the_expected_reuse_of_a_population_is_that_of_sampled_tables() -> None:
-    population = TablePopulation(rows=20_000, spread=0.8, exponent=1.0, coupling=0.5)
+    population = TablePopulation(rows_per_key=2_000, spread=0.8, exponent=1.0, coupling=0.5)
+    size = BatchSize(tables=64, samples=3_125, lookups=2e6)
     counts = []
-    for place, (law, lookups) in enumerate(population.tables(64, 2e6)):
+    for place, (law, lookups) in enumerate(population.tables(size)):
         ranks = sampler_of(law).draw(stream(4, "population", place, 0), round(lookups))
         counts.append(np.unique(ranks, return_counts=True)[1])
     seen = np.concatenate(counts)
-    expected = population.reuse(64, 2e6)
+    expected = population.reuse(size)
     assert expected.keys == pytest.approx(len(seen), rel=0.005)
     for place, edge in enumerate(expected.edges):
         assert expected.key_shares[place] == pytest.approx(np.mean(seen <= edge), abs=0.005)
         assert expected.lookup_shares[place] == pytest.approx(seen[seen <= edge].sum() / seen.sum(), abs=0.01)
+
+
+def test_lists_twice_as_long_ask_for_twice_as_many_rows_in_as_many_samples() -> None:
+    population = TablePopulation(rows_per_key=2_000, spread=0.8, exponent=1.0, coupling=0.5)
+    short, long = (population.reuse(BatchSize(64, 3_125, lookups)) for lookups in (2e6, 4e6))
+    assert long.keys == pytest.approx(2 * short.keys, rel=0.05)
+    assert long.distance(short)[0] < 0.02
 
 
 @pytest.mark.parametrize("law", [BoundedZipf(300, 1.1), ZipfMandelbrot(5000, 1.3, 10.0)])
@@ -267,3 +287,46 @@ def test_a_skew_is_found_again_in_samples_of_the_fitted_law(law: BoundedZipf | Z
     again, found = sampled_shares(fit.law, 2000, hot)
     assert again == pytest.approx(distinct, rel=0.06)
     assert np.max(np.abs(found - shares)[:2]) < 0.02
+
+
+# --- traces as logs ---
+
+
+def test_a_trace_written_as_a_log_is_read_back_key_by_key(tmp_path: Path) -> None:
+    tables = SyntheticTable("a", BoundedZipf(500, 1.0)), SyntheticTable("b", BoundedZipf(90, 0.8), pooling=3)
+    trace = SyntheticTrace(tables, batch=64, seed=4, sessions=Sessions(0.4))
+    log = read_key_log(write_log(trace, tmp_path / "log.parquet", batches=3, ranks=2))
+    codes: dict[str, list[NDArray[np.int64]]] = {"a": [], "b": []}
+    for chunk in log.chunks():
+        for name, parts in codes.items():
+            parts.append(chunk.tables[name].codes)
+    for name in codes:
+        drawn = [trace.keys(name, rank, batch).ravel() for batch in range(3) for rank in range(2)]
+        order = {key: code for code, key in enumerate(dict.fromkeys(np.concatenate(drawn).tolist()))}
+        assert np.concatenate(codes[name]).tolist() == [order[key] for key in np.concatenate(drawn).tolist()]
+    assert summarize(tmp_path / "log.parquet", 128).samples == 3 * 2 * 64
+
+
+def test_sessions_drift_and_bursts_of_a_log_change_what_recorded_keys_answer(tmp_path: Path) -> None:
+    law = BoundedZipf(5_000, 0.9)
+
+    def recorded(name: str, table: SyntheticTable, sessions: Sessions | None = None) -> Recorded:
+        trace = SyntheticTrace((table,), batch=256, seed=1, sessions=sessions)
+        (seen,) = summarize(write_log(trace, tmp_path / f"{name}.parquet", batches=60), 256)
+        return Recorded(seen)
+
+    calm = recorded("calm", SyntheticTable("t", law))
+    back = recorded("sessions", SyntheticTable("t", law), Sessions(0.4))
+    drift = recorded("drift", SyntheticTable("t", law, drift=Drift(30)))
+    burst = recorded("bursts", SyntheticTable("t", law, bursts=Bursts(0.5, 4, 0.1)))
+    assert back.overlap(256) > 1.3 * calm.overlap(256)
+    assert drift.union(256, 60) > 1.1 * calm.union(256, 60)
+    assert burst.distinct(256) < 0.95 * calm.distinct(256)
+
+
+def test_a_log_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    trace = SyntheticTrace((SyntheticTable("t", BoundedZipf(9, 1.0)),), batch=4)
+    with pytest.raises(InputError, match="cannot write"):
+        write_log(trace, tmp_path / "nowhere" / "log.parquet", 1)
+    with pytest.raises(InputError, match="at least one batch"):
+        write_log(trace, tmp_path / "log.parquet", 0)

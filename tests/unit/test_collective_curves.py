@@ -9,11 +9,13 @@ import pytest
 import yaml
 
 from simulator.calibration.collective_held_out import every_second_size, larger_scales, median_and_p90
+from simulator.calibration.collective_lending import lent
 from simulator.calibration.collective_lines import fit_lines, fit_with_intervals
 from simulator.calibration.collective_systems import system, systems
 from simulator.calibration.collective_tables import OPEN_LICENCES, Setting, Table, read_tables
 from simulator.calibration.collectives import fit_collectives, fit_folder
 from simulator.costs import curve_catalog
+from simulator.costs.curve_catalog import read_curves
 from simulator.costs.curves import (
     AlphaBeta,
     Curve,
@@ -396,3 +398,62 @@ def test_a_catalog_text_in_another_form_is_refused(text: str, message: str) -> N
         curve_catalog.read_curves(text, "mine.yaml")
     assert str(refused.value).startswith("mine.yaml: ")
     assert message in str(refused.value)
+
+
+def hosts(cluster: str, nodes: int, **told: object) -> Table:
+    """Return a table of `cluster` with cards of 10 GB/s for each of four ranks per host."""
+    defaults = {"cluster": cluster, "card_rate": 1e10, "network": "Ether(1x80G)", "name": f"{cluster}{nodes}"}
+    return Table(**(vars(made(nodes, operation="all_reduce")) | defaults | told))
+
+
+class TestLending:
+    """A cluster tested inside hosts only is lent the network of another."""
+
+    INSIDE = hosts("own", 1, times=tuple(1e-6 + SIZES / 1e12))
+
+    def test_the_network_comes_from_the_hosts_most_alike(self) -> None:
+        others = [hosts("near", 2), hosts("far", 2, card_rate=3e10), hosts("farthest", 2, card_rate=9e11)]
+        assert {one.lender for one in lent([self.INSIDE], others)} == {"near (L a)"}
+        assert {one.lender for one in lent([self.INSIDE], others[1:])} == {"far (L a)"}
+        assert lent([self.INSIDE], others[2:]) == ()
+
+    def test_sizes_are_scaled_by_the_rate_of_the_cards_and_times_are_not(self) -> None:
+        twice = hosts("fast", 2, card_rate=2e10)
+        (found,) = lent([self.INSIDE], [twice])
+        assert found.sizes == pytest.approx(SIZES / 2)
+        assert found.times == twice.times
+        assert (found.cluster, found.scale, found.card_rate) == ("own", Scale(8, 2), 1e10)
+
+    def test_the_fastest_setting_of_the_lender_lends(self) -> None:
+        slow = hosts(
+            "near", 2, setting=Setting("L", "untuned"), times=tuple(3 * t for t in hosts("x", 2).times)
+        )
+        assert {one.lender for one in lent([self.INSIDE], [slow, hosts("near", 2)])} == {"near (L a)"}
+
+    def test_hosts_that_share_a_fast_domain_lend_nothing(self) -> None:
+        domain = hosts("rack", 2, times=tuple(1e-6 + SIZES / 1e12))
+        assert lent([self.INSIDE], [domain]) == ()
+
+    def test_nothing_is_lent_to_a_tested_network_or_to_unknown_cards(self) -> None:
+        assert lent([self.INSIDE, hosts("own", 2)], [hosts("near", 2)]) == ()
+        unknown = Table(**(vars(self.INSIDE) | {"card_rate": None}))
+        assert lent([unknown], [hosts("near", 2)]) == ()
+        assert lent([unknown], [hosts("near", 2)], card_rate=1e10) != ()
+
+    def test_what_is_lent_is_marked_in_the_catalog_and_counts_as_extrapolated(self) -> None:
+        fit = fit_collectives([self.INSIDE, hosts("near", 2)])
+        text = fit.to_yaml()
+        assert "lender: near (L a)" in text
+        curve = read_curves(text)["own_l_a_all_reduce"]
+        assert [one.lender for one in curve.measured] == ["", "near (L a)"]
+        assert curve.seconds(SIZES, 8, 2) == pytest.approx(np.array(hosts("near", 2).times), rel=1e-3)
+        assert not curve.extrapolates(1e6, 4)
+        assert curve.extrapolates(1e6, 8)
+
+    def test_a_held_out_table_says_who_lent_its_network(self) -> None:
+        cases = {
+            case.table.cluster: case
+            for case in larger_scales([self.INSIDE, hosts("own", 2), hosts("near", 2)])
+        }
+        assert cases["own"].lender == "near (L a)"
+        assert median_and_p90([cases["own"]])[1] < 1e-6

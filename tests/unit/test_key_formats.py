@@ -1,11 +1,14 @@
 """Key logs in every format that is read: recognised by content, equal to the same keys as CSV."""
 
 import gzip
+import os
+import pickle
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
+import pandas
 import pytest
 
 from simulator.errors import InputError
@@ -272,14 +275,111 @@ def test_unfit_arrays_are_refused_in_one_line(tmp_path: Path) -> None:
         read_key_log(tmp_path / "cut.npz")
 
 
-def test_pytorch_files_of_bags_are_read(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["int64", "int32"])
+@pytest.mark.parametrize("closed", [True, False])
+def test_pytorch_files_in_the_layout_of_metas_datasets_are_read(
+    tmp_path: Path, kind: str, closed: bool
+) -> None:
+    """They hold a tuple of indices, offsets and lengths, the latter of shape (tables, samples)."""
     torch = pytest.importorskip("torch")
     lengths = torch.tensor([[2, 0], [1, 3]])
-    torch.save((torch.tensor(BAGS["indices"]), torch.tensor(BAGS["offsets"]), lengths), tmp_path / "bags.pt")
-    assert keys_of(read_key_log(tmp_path / "bags.pt")) == {
-        "table_0": [(0, 0), (0, 0)],
-        "table_1": [(0, 0), (1, 1), (1, 2), (1, 0)],
+    offsets = torch.tensor(BAGS["offsets"] if closed else BAGS["offsets"][:-1])
+    tensors = tuple(one.to(getattr(torch, kind)) for one in (torch.tensor(BAGS["indices"]), offsets, lengths))
+    for saved in (tensors, dict(zip(("indices", "offsets", "lengths"), tensors, strict=True))):
+        torch.save(saved, tmp_path / "bags.pt")
+        assert keys_of(read_key_log(tmp_path / "bags.pt")) == {
+            "table_0": [(0, 0), (0, 0)],
+            "table_1": [(0, 0), (1, 1), (1, 2), (1, 0)],
+        }
+
+
+def test_a_pytorch_file_says_the_same_of_its_tables_as_the_same_keys_in_parquet(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    samples, names = 600, ("table_0", "table_1")
+    keys = np.random.default_rng(3).zipf(1.3, (2, samples)) % 5000
+    lengths = torch.ones((2, samples), dtype=torch.int64)
+    torch.save((torch.tensor(keys.ravel()), torch.arange(2 * samples + 1), lengths), tmp_path / "bags.pt")
+    pandas.DataFrame(dict(zip(names, keys, strict=True))).to_parquet(tmp_path / "bags.parquet")
+    tensor, column = (summarize(tmp_path / f"bags.{ending}", 100) for ending in ("pt", "parquet"))
+    assert tensor.rows() == column.rows()
+
+
+class _Runs:
+    """A pickle that would touch a file when it is loaded."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return os.system, (f"touch {self.path}",)
+
+
+def test_a_pytorch_file_that_would_run_code_is_refused_and_runs_nothing(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    good = torch.tensor(BAGS["indices"]), torch.tensor(BAGS["offsets"])
+    for saved in ((*good, _Runs(tmp_path / "ran")), _Runs(tmp_path / "ran")):
+        torch.save(saved, tmp_path / "bags.pt")
+        with pytest.raises(InputError, match="other objects than plain tensors") as caught:
+            read_key_log(tmp_path / "bags.pt")
+        assert "\n" not in str(caught.value) and str(caught.value).startswith(str(tmp_path))
+    assert not (tmp_path / "ran").exists()
+    assert _refusal(["keys", str(tmp_path / "bags.pt")]) == 2
+
+
+def _refusal(arguments: list[str]) -> int:
+    """Return the exit code of a command that must answer with one line and no traceback."""
+    done = subprocess.run([sys.executable, "-m", "simulator", *arguments], capture_output=True, text=True)
+    assert "Traceback" not in done.stderr and len(done.stderr.strip().splitlines()) == 1
+    return done.returncode
+
+
+def test_tensors_that_hold_no_bags_of_keys_are_refused_in_one_line(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    offsets, indices, lengths = (torch.tensor(one) for one in (*BAGS.values(), [[2, 0], [1, 3]]))
+    cases: dict[str, list[object]] = {
+        "whole numbers": [
+            (indices.float(), offsets, lengths),
+            (indices > 3, offsets, lengths),
+            (indices.bfloat16(), offsets, lengths),
+            (torch.eye(3).to_sparse(), offsets, lengths),
+            (torch.empty(6, dtype=torch.int64, device="meta"), offsets, lengths),
+            (torch.tensor(3), offsets, lengths),
+            ["a", "b", "c"],
+        ],
+        "one dimension": [
+            (indices.reshape(2, 3), offsets, lengths),
+            (indices, offsets.reshape(1, -1), lengths),
+        ],
+        "dimensions, not 3": [(indices, offsets, torch.ones(2, 2, 2, dtype=torch.int64))],
+        "speaks of 6 bags": [(indices, offsets, torch.ones(2, 3, dtype=torch.int64))],
+        "needs arrays": [indices, 3, None, "text", {"keys": indices}],
+        "fall, or point beyond": [(indices, 3 * offsets, lengths), (indices, offsets.flip(0), lengths)],
     }
+    for problem, contents in cases.items():
+        for content in contents:
+            torch.save(content, tmp_path / "bags.pt")
+            with pytest.raises(InputError, match=problem) as caught:
+                summarize(tmp_path / "bags.pt", 1)
+            assert str(caught.value).startswith(str(tmp_path)) and "\n" not in str(caught.value)
+
+
+def test_a_cut_off_pytorch_file_and_one_of_the_old_format_are_refused(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    saved = torch.tensor(BAGS["indices"]), torch.tensor(BAGS["offsets"])
+    torch.save(saved, tmp_path / "old.pt", _use_new_zipfile_serialization=False)
+    with pytest.raises(InputError, match="PyTorch file from before"):
+        read_key_log(tmp_path / "old.pt")
+    torch.save(saved, tmp_path / "whole.pt")
+    (tmp_path / "cut.pt").write_bytes((tmp_path / "whole.pt").read_bytes()[:400])
+    with pytest.raises(InputError, match="cut off or damaged"):
+        read_key_log(tmp_path / "cut.pt")
+
+
+def test_a_pickle_is_refused_without_being_loaded(tmp_path: Path) -> None:
+    (tmp_path / "keys.pt").write_bytes(pickle.dumps(_Runs(tmp_path / "ran")))
+    with pytest.raises(InputError, match="is a pickle"):
+        read_key_log(tmp_path / "keys.pt")
+    assert not (tmp_path / "ran").exists()
 
 
 def test_without_pytorch_its_files_are_refused_naming_the_extra(

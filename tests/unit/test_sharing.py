@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from simulator.costs import Flows
 from simulator.engine.agenda import Agenda
+from simulator.engine.host import SharedRank
 from simulator.engine.precedence import MOST_NODES, Precedence
-from simulator.engine.sharing import Needs, SharedRank, fill
+from simulator.engine.sharing import Needs, fill
 from simulator.engine.weights import PerCollective, PerFlow
 from simulator.pipeline import Carry, MarkedGraph, Pipeline, Stage, compile_pipeline
 

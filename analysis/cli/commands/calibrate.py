@@ -3,15 +3,13 @@
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from analysis.cli.commands import calibrate_import, calibrate_measure, calibrate_train
 from analysis.cli.options import Format, FormatName, takes
 from analysis.cli.progress import progress
-
-if TYPE_CHECKING:
-    from simulator.calibration.collectives import CollectiveFit
 
 app = typer.Typer(help="Fit parameters to measurements.", rich_markup_mode=None)
 
@@ -21,8 +19,11 @@ class FitOptions:
     """What `calibrate fit` takes."""
 
     collectives: Annotated[
-        Path, typer.Option(metavar="DIR", help="Folder with tables.csv and rows.csv (nccl-tests).")
-    ]
+        Path | None, typer.Option(metavar="DIR", help="Folder with tables.csv and rows.csv (nccl-tests).")
+    ] = None
+    measured: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Measured primitives (JSON or CSV).")
+    ] = None
     out: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the curves as a catalog file (YAML).")
     ] = None
@@ -31,24 +32,57 @@ class FitOptions:
 
 @takes(FitOptions)
 def fit(options: FitOptions) -> None:
-    """Fit collective curves to measured tables.
+    """Fit collective curves to measured tables, or primitives to their measurements.
 
-    Says for each system what the fit got wrong about sizes and scales that were held out.
+    Says what each fit got wrong about measurements that were held out.
     """
+    from simulator.errors import InputError
+
+    if (options.collectives is None) == (options.measured is None):
+        raise InputError("give either --collectives DIR or --measured FILE")
+    if options.collectives is not None:
+        _fit_collectives(options.collectives, options)
+    elif options.measured is not None:
+        _fit_measured(options.measured, options)
+
+
+def _fit_measured(file: Path, options: FitOptions) -> None:
+    from analysis.cli.output import Answer, flat
+    from analysis.cli.views.fit_measured import draw_measured
+    from simulator.calibration.fit_catalog import document, fit_table
+    from simulator.calibration.fit_table import read_series
+
+    with progress(f"fitting {file.name}"):
+        fits = fit_table(read_series(file))
+    if options.out is not None:
+        _write_text(document(fits), options.out)
+    rows = [one.row() for one in fits]
+    flattened = [flat({**row, "parameters": _brief(row["parameters"])}) for row in rows]
+    Answer({"primitives": rows}, flattened, lambda console: draw_measured(fits, console)).show(options.format)
+
+
+def _brief(parameters: dict[str, dict[str, float]]) -> str:
+    return "; ".join(f"{name}={one['value']:.6g}" for name, one in parameters.items())
+
+
+def _fit_collectives(folder: Path, options: FitOptions) -> None:
     from analysis.cli.output import Answer, flat
     from analysis.cli.views.fit import draw_fit
     from simulator.calibration.collectives import fit_folder
 
-    with progress(f"fitting {options.collectives.name or options.collectives}"):
-        fitted = fit_folder(options.collectives)
+    with progress(f"fitting {folder.name or folder}"):
+        fitted = fit_folder(folder)
     if options.out is not None:
-        _write(fitted, options.out)
+        _write_text(fitted.to_yaml(), options.out)
     rows = fitted.rows()
     data = {"systems": rows, "left_out": list(fitted.left_out)}
     Answer(data, [flat(row) for row in rows], lambda console: draw_fit(fitted, console)).show(options.format)
 
 
 app.command("fit")(fit)
+app.add_typer(calibrate_import.app, name="import")
+app.command("measure")(calibrate_measure.measure)
+app.command("train")(calibrate_train.train)
 
 
 @app.callback(invoke_without_command=True)
@@ -58,9 +92,9 @@ def calibrate(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-def _write(fitted: "CollectiveFit", path: Path) -> None:
+def _write_text(text: str, path: Path) -> None:
     from simulator.results.export import replacing
 
-    with progress("writing the curves"), replacing(path) as unfinished:
-        unfinished.write_text(fitted.to_yaml(), encoding="utf-8")
+    with progress("writing the fit"), replacing(path) as unfinished:
+        unfinished.write_text(text, encoding="utf-8")
     print(f"recscale: wrote {path}", file=sys.stderr)

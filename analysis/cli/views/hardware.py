@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from analysis.cli.output import pairs, plain, table
+from analysis.cli.views.fabrics import fabric_drawing
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -64,6 +65,9 @@ def draw_entries(name: str, found: Mapping[str, Entry], console: "Console") -> N
         console.print()
         _draw_numbers(entry, console)
         console.print()
+        if kind == "fabric":
+            console.print(plain(fabric_drawing(name)))
+            console.print()
 
 
 def _draw_numbers(entry: Entry, console: "Console") -> None:

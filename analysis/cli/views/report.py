@@ -47,6 +47,9 @@ def _headline(run: Run, baseline: OneHost | None) -> Iterator[tuple[str, str]]:
     spread = f"p50 {ms(step['p50'])}, p95 {ms(step['p95'])}, p99 {ms(step['p99'])}"
     same = step["p50"] == step["p99"]
     yield "step", f"{ms(step['mean'])} ms" + (" (every step alike)" if same else f" ({spread})")
+    if report.interval_ms:
+        low, high, coverage = (report.interval_ms[name] for name in ("low", "high", "coverage"))
+        yield "interval", f"{ms(low)} to {ms(high)} ms in {percent(coverage, 0)} of cases"
     yield "throughput", f"{report.throughput_samples_per_s:,.0f} samples/s"
     if baseline is not None:
         yield "one host", _one_host(baseline, run.scenario.cluster.per_host)

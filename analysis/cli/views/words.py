@@ -21,13 +21,13 @@ MOST_STAGES = 12
 def sizes(scenario: Scenario) -> str:
     """Return how large the cluster is."""
     cluster = scenario.cluster
-    return f"{cluster.ranks:,} x {cluster.accelerator.name}, batch {scenario.workload.batch:,} each"
+    return f"{cluster.accelerators}, batch {scenario.workload.batch:,} each"
 
 
 def memory_use(scenario: Scenario, need: Mapping[str, float]) -> Iterator[str]:
     """Yield what each worker needs of each memory, and what it has."""
     cluster = scenario.cluster
-    have = {"hbm": cluster.accelerator.hbm_bytes, "host": cluster.dram_bytes_per_rank}
+    have = {"hbm": cluster.hbm_bytes, "host": cluster.dram_bytes_per_rank}
     for name, words in (("hbm", "device"), ("host", "host")):
         yield f"{format_bytes(need[name])} of {format_bytes(have[name])} {words} memory"
 

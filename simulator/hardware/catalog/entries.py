@@ -16,6 +16,8 @@ KINDS: Mapping[str, str] = {
     "fabric": "fabrics.yaml",
     "machine": "machines.yaml",
     "collective": "collectives.yaml",
+    "gemm": "gemm.yaml",
+    "software": "software.yaml",
 }
 
 CONFIDENCE: Mapping[str, str] = {

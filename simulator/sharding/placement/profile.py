@@ -31,7 +31,7 @@ class Profile:
 
         For a run whose keys come from a log this is what the log says; otherwise it is a forecast.
         """
-        return cls({t.name: _keys(t.popularity, t.lookups(batch), ranks) for t in tables})
+        return cls({t.name: _keys(t.popularity, t.draws(batch), ranks) for t in tables})
 
     @classmethod
     def measured(cls, log: LogStatistics, batch: float, ranks: int) -> "Profile":

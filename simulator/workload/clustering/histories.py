@@ -13,17 +13,15 @@ from simulator.workload.keys.popularity import Independent
 
 
 @dataclass(frozen=True)
-class SharedHistories:
+class Histories:
     """Samples come in groups (one user's impressions, one interest) that share part of their keys.
 
     A group has a geometric number of samples, `group` on average, lying anywhere in the batch. It has
     one history of keys; a sample keeps each of its keys with chance `share` and draws a fresh one
-    otherwise. All keys are drawn from `popularity`, so a single lookup is as likely to ask for a hot
-    key as without groups. `group` 1 is the model of independent lookups. Raises InputError for a
-    mean group below 1 or a share outside 0 to 1.
+    otherwise. `group` 1 is the model of independent lookups. Raises InputError for a mean group below
+    1 or a share outside 0 to 1.
     """
 
-    popularity: Independent
     group: float = 1.0
     share: float = 0.9
 
@@ -34,17 +32,64 @@ class SharedHistories:
                 f"a mean group must be at least 1 and a share lie in 0 to 1, not {self.group}, {self.share}"
             )
 
-    def distinct(self, batch: int, lookups: float, kept: float = 1.0) -> float:
-        """Return the expected distinct keys of a random `kept` part of the batch's samples.
+    def draws(self, batch: float, kept: float = 1.0) -> float:
+        """Return the independent draws, per lookup of a sample, in a random `kept` part of a batch.
 
-        `lookups` are keys per sample. Our derivation: a group of G samples of which each holds a
-        given key of its history with chance s = share x kept contributes it once with chance
-        1 - (1 - s)^G; averaged over geometric G that is s / (s + (1 - s) / group). Fresh keys are
-        added one by one. So many independent draws then meet each other by popularity alone.
+        Our derivation: a group of G samples of which each holds a given key of its history with chance
+        s = share x kept contributes it once with chance 1 - (1 - s)^G; averaged over geometric G that is
+        s / (s + (1 - s) / group). Fresh keys are added one by one. So many draws meet by popularity alone.
         """
         held = self.share * kept
         bases = batch / self.group * held / (held + (1.0 - held) / self.group) if held else 0.0
-        return self.popularity.distinct(lookups * (bases + batch * kept * (1.0 - self.share)))
+        return bases + batch * kept * (1.0 - self.share)
+
+    def draws_of(self, group_of: IntArray, part_of: IntArray) -> float:
+        """Return the draws, per lookup, of all parts together when samples are split as `part_of` says.
+
+        A history that g samples of a part share adds 1 - (1 - share)^g draws to it. Both arrays have
+        shape (samples,).
+        """
+        places = group_of * (int(part_of.max()) + 1) + part_of
+        together = np.unique(places, return_counts=True)[1]
+        bases = float(np.sum(1.0 - (1.0 - self.share) ** together))
+        return bases + len(group_of) * (1.0 - self.share)
+
+    def groups(self, batch: int, seed: int, number: int = 0) -> IntArray:
+        """Return the group of each sample of batch `number`, from 0: geometric sizes, in random order."""
+        draws = _draws(seed, "group", number, (batch,))
+        leave = math.log1p(-1.0 / self.group) if self.group > 1 else -math.inf
+        sizes = np.clip(np.ceil(np.log(draws) / min(leave, -1e-300)), 1, batch)
+        groups = np.searchsorted(np.cumsum(sizes), np.arange(batch), side="right")
+        shuffled: IntArray = groups[np.argsort(_draws(seed, "place in batch", number, (batch,)))]
+        return shuffled
+
+
+@dataclass(frozen=True)
+class SharedHistories:
+    """Samples with histories whose keys are drawn from `popularity`; see `Histories` for the others.
+
+    A single lookup is as likely to ask for a hot key as without groups.
+    """
+
+    popularity: Independent
+    group: float = 1.0
+    share: float = 0.9
+
+    def __post_init__(self) -> None:
+        """Refuse impossible groups and shares."""
+        Histories(self.group, self.share)
+
+    @property
+    def histories(self) -> Histories:
+        """The groups and what their samples share."""
+        return Histories(self.group, self.share)
+
+    def distinct(self, batch: int, lookups: float, kept: float = 1.0) -> float:
+        """Return the expected distinct keys of a random `kept` part of the batch's samples.
+
+        `lookups` are keys per sample; see `draws`.
+        """
+        return self.popularity.distinct(lookups * self.histories.draws(batch, kept))
 
     def random_growth(self, batch: int, lookups: float, parts: int) -> float:
         """Return the rows of `parts` micro-batches cut at random, over those of the whole batch."""
@@ -66,21 +111,17 @@ class SharedHistories:
 
         Draws are keyed by (seed, number), independent of what was drawn before.
         """
-        group_of = self._groups(batch, seed, number)
-        groups = int(group_of.max()) + 1
-        history = self._keys(_draws(seed, "history", number, (groups, lookups)))
-        fresh = self._keys(_draws(seed, "fresh key", number, (batch, lookups)))
-        keeps = _draws(seed, "kept key", number, (batch, lookups)) < self.share
-        return SampleKeys.from_matrix(np.where(keeps, history[group_of], fresh))
+        groups = self.histories.groups(batch, seed, number)
+        return SampleKeys.from_matrix(self.matrix(groups, lookups, seed, number))
 
-    def _groups(self, batch: int, seed: int, number: int) -> IntArray:
-        """Return the group of each sample, from 0: geometric sizes, in random order."""
-        draws = _draws(seed, "group", number, (batch,))
-        leave = math.log1p(-1.0 / self.group) if self.group > 1 else -math.inf
-        sizes = np.maximum(np.ceil(np.log(draws) / leave), 1).astype(np.int64)
-        groups = np.repeat(np.arange(batch, dtype=np.int64), sizes)[:batch]
-        shuffled: IntArray = groups[np.argsort(_draws(seed, "place in batch", number, (batch,)))]
-        return shuffled
+    def matrix(self, group_of: IntArray, lookups: int, seed: int, number: int, table: int = 0) -> IntArray:
+        """Return the keys of samples in the given groups, shape (samples, lookups); tables draw apart."""
+        batch, label = len(group_of), f" of table {table}" if table else ""
+        histories = (int(group_of.max()) + 1, lookups)
+        history = self._keys(_draws(seed, "history" + label, number, histories))
+        fresh = self._keys(_draws(seed, "fresh key" + label, number, (batch, lookups)))
+        keeps = _draws(seed, "kept key" + label, number, (batch, lookups)) < self.share
+        return np.where(keeps, history[group_of], fresh)
 
     def _keys(self, draws: FloatArray) -> IntArray:
         """Return keys, numbered from 0 by popularity: the inverse of the cumulative share."""

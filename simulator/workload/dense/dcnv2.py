@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
-from simulator.quantities import DenseQuantities
 from simulator.workload.dense.checks import require_bottom_ends_at, require_counts, require_layers
-from simulator.workload.dense.operations import Operation, concat, in_sequence, perceptron
+from simulator.workload.dense.operations import Operation, concat, in_sequence, perceptron, with_bottom
+from simulator.workload.dense.products import MatrixProduct
+from simulator.workload.dense.quantities import DenseQuantities
 
 
 @dataclass(frozen=True)
@@ -49,8 +50,8 @@ class Dcnv2:
         """Return what one sample costs (our derivation; see `cross_layer`)."""
         crosses = in_sequence([cross_layer(self.width, self.rank)] * self.cross_layers)
         bottom = perceptron(self.dense_features, self.bottom)
-        network = bottom + concat(self.width) + crosses + perceptron(self.width, self.top)
-        return network.quantities(self.value_bytes)
+        rest = concat(self.width) + crosses + perceptron(self.width, self.top)
+        return with_bottom(bottom, rest, self.value_bytes)
 
 
 def cross_layer(width: int, rank: int) -> Operation:
@@ -60,7 +61,9 @@ def cross_layer(width: int, rank: int) -> Operation:
     on the second product. Ten passes over `width`, as in a fused implementation: forward one kernel
     reads z, x0, x and writes x' (4); backward one kernel reads dx', z, x0 and the running gradient
     of x0, writes dz and that gradient (6), and sums the bias gradient while it holds dz. The bypass
-    gradient is added by the last product as it writes. Keeps x, V x and z; x0 is the first x.
+    gradient is added by the last product as it writes. Unfused: bias (2), product (3), bypass (3) forward;
+    two products (3 each), two additions (3 each) and the bias gradient (1) backward.
+    Keeps x, V x and z; x0 is the first x.
     """
     weights = float(width) * rank
     return Operation(
@@ -71,4 +74,7 @@ def cross_layer(width: int, rank: int) -> Operation:
         kept_values=2 * width + rank,
         gradient_values=3 * width + rank,
         kernels=3,
+        products=(MatrixProduct(1, rank, width), MatrixProduct(1, width, rank)),
+        fused_forward=4 * width,
+        fused_backward=7 * width,
     )

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
-from simulator.quantities import DenseQuantities
 from simulator.workload.dense.checks import require_bottom_ends_at, require_counts, require_layers
-from simulator.workload.dense.operations import Operation, concat, perceptron
+from simulator.workload.dense.operations import Operation, concat, perceptron, with_bottom
+from simulator.workload.dense.products import MatrixProduct
+from simulator.workload.dense.quantities import DenseQuantities
 
 
 @dataclass(frozen=True)
@@ -38,14 +39,14 @@ class Dlrm:
 
     def quantities(self) -> DenseQuantities:
         """Return what one sample costs (our derivation; see `interaction`)."""
-        return self._network().quantities(self.value_bytes)
+        bottom = perceptron(self.dense_features, self.bottom)
+        return with_bottom(bottom, self._from_rows_on(), self.value_bytes)
 
-    def _network(self) -> Operation:
+    def _from_rows_on(self) -> Operation:
         vectors = self.embedding_features + 1
         interaction_width = vectors * (vectors - 1) // 2 + self.dimension
-        bottom = perceptron(self.dense_features, self.bottom)
         joined = concat(vectors * self.dimension) + interaction(vectors, self.dimension)
-        return bottom + joined + perceptron(interaction_width, self.top)
+        return joined + perceptron(interaction_width, self.top)
 
 
 def interaction(vectors: int, dimension: int) -> Operation:
@@ -55,6 +56,7 @@ def interaction(vectors: int, dimension: int) -> Operation:
     triangle t below the diagonal is used. Element-wise, forward: read and write t + dimension.
     Backward: read that, write the square matrix and the first vector's share, then add that share
     to the gradient from the products (3 passes over one vector). Keeps the vectors.
+    Unfused, the triangle is picked and joined by kernels of their own, and its gradient put into zeros.
     """
     square, triangle = vectors**2, vectors * (vectors - 1) // 2
     output = triangle + dimension
@@ -65,4 +67,7 @@ def interaction(vectors: int, dimension: int) -> Operation:
         kept_values=vectors * dimension,
         gradient_values=square + vectors * dimension,
         kernels=2,
+        products=(MatrixProduct(vectors, vectors, dimension, stacked=True),),
+        fused_forward=triangle + 2 * output,
+        fused_backward=square + 2 * output,
     )

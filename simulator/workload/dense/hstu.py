@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 
-from simulator.quantities import DenseQuantities
 from simulator.workload.dense.checks import require_counts, require_divides
 from simulator.workload.dense.operations import (
     Operation,
@@ -14,6 +13,7 @@ from simulator.workload.dense.operations import (
     residual,
     silu,
 )
+from simulator.workload.dense.quantities import DenseQuantities
 from simulator.workload.dense.stack import Stack, attended, attention_note, recompute_named
 
 

@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from simulator.quantities import DenseQuantities
 from simulator.workload.dense.checks import require_counts, require_layers
 from simulator.workload.dense.operations import perceptron
+from simulator.workload.dense.quantities import DenseQuantities
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from simulator.quantities import DenseQuantities
+from simulator.workload.dense.quantities import DenseQuantities
 
 
 class DenseModel(Protocol):

@@ -13,10 +13,11 @@ Conventions, the same for every model (our derivation):
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
-from simulator.quantities import DenseQuantities
+from simulator.workload.dense.products import MatrixProduct
+from simulator.workload.dense.quantities import DenseQuantities
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,9 @@ class Operation:
     `flops`: matrix products, forward. `forward_values`, `backward_values`: values through device
     memory in element-wise kernels. `kept_values`: kept for backward. `gradient_values`: gradients
     alive at once in the backward pass (largest single operation). `parameters` and `kernels`
-    (forward launches) are per model, whatever the number of samples.
+    (forward launches) are per model, whatever the number of samples. `fused_forward` and
+    `fused_backward` are values that a framework without fused kernels passes through memory besides.
+    `products` are the forward matrix products by shape, where a library makes them.
     """
 
     flops: float = 0.0
@@ -36,6 +39,9 @@ class Operation:
     kept_values: float = 0.0
     gradient_values: float = 0.0
     kernels: float = 0.0
+    fused_forward: float = 0.0
+    fused_backward: float = 0.0
+    products: tuple[MatrixProduct, ...] = ()
 
     def __add__(self, other: "Operation") -> "Operation":
         """Return both, one after the other: all add up but the gradients alive, which take the larger."""
@@ -47,6 +53,9 @@ class Operation:
             kept_values=self.kept_values + other.kept_values,
             gradient_values=max(self.gradient_values, other.gradient_values),
             kernels=self.kernels + other.kernels,
+            fused_forward=self.fused_forward + other.fused_forward,
+            fused_backward=self.fused_backward + other.fused_backward,
+            products=self.products + other.products,
         )
 
     def at_positions(self, count: float) -> "Operation":
@@ -59,6 +68,9 @@ class Operation:
             kept_values=self.kept_values * count,
             gradient_values=self.gradient_values * count,
             kernels=self.kernels,
+            fused_forward=self.fused_forward * count,
+            fused_backward=self.fused_backward * count,
+            products=tuple(product.of(count) for product in self.products),
         )
 
     def quantities(self, value_bytes: float) -> DenseQuantities:
@@ -72,7 +84,16 @@ class Operation:
             parameters=self.parameters,
             kernels=self.kernels,
             peak_layer_bytes=self.gradient_values * value_bytes,
+            fused_forward_bytes=self.fused_forward * value_bytes,
+            fused_backward_bytes=self.fused_backward * value_bytes,
+            products=self.products,
         )
+
+
+def with_bottom(bottom: Operation, rest: Operation, value_bytes: float) -> DenseQuantities:
+    """Return the cost of `bottom`, which reads no embedding row, and of the rest of the model together."""
+    whole = (bottom + rest).quantities(value_bytes)
+    return replace(whole, bottom=bottom.quantities(value_bytes))
 
 
 def in_sequence(operations: Sequence[Operation]) -> Operation:
@@ -83,7 +104,14 @@ def in_sequence(operations: Sequence[Operation]) -> Operation:
 def linear(inputs: int, outputs: int) -> Operation:
     """Return a product with an `inputs` x `outputs` matrix, no bias; it keeps its input."""
     weights = float(inputs) * outputs
-    return Operation(2 * weights, weights, kept_values=inputs, gradient_values=inputs + outputs, kernels=1)
+    return Operation(
+        2 * weights,
+        weights,
+        kept_values=inputs,
+        gradient_values=inputs + outputs,
+        kernels=1,
+        products=(MatrixProduct(1, outputs, inputs),),
+    )
 
 
 def dense_layer(inputs: int, outputs: int) -> Operation:
@@ -91,9 +119,16 @@ def dense_layer(inputs: int, outputs: int) -> Operation:
 
     The bias rides on the product. Forward: read and write the outputs (2). Backward: read gradient
     and output, write gradient (3), and read it once more for the bias gradient (1). The output that
-    the activation needs is the next layer's input, and counted there.
+    the activation needs is the next layer's input, and counted there. Unfused, the bias has a kernel
+    of its own (2).
     """
-    passes = Operation(parameters=outputs, forward_values=2 * outputs, backward_values=4 * outputs, kernels=1)
+    passes = Operation(
+        parameters=outputs,
+        forward_values=2 * outputs,
+        backward_values=4 * outputs,
+        kernels=1,
+        fused_forward=2 * outputs,
+    )
     return linear(inputs, outputs) + passes
 
 

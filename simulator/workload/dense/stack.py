@@ -4,8 +4,8 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from simulator.errors import InputError, did_you_mean
-from simulator.quantities import DenseQuantities
 from simulator.workload.dense.operations import Operation
+from simulator.workload.dense.quantities import DenseQuantities
 
 
 @dataclass(frozen=True)
@@ -57,6 +57,7 @@ class KeepAll:
             parameters=one.parameters * layers,
             kernels=one.kernels * layers,
             peak_layer_bytes=one.peak_layer_bytes,
+            products=one.products * layers,
         )
 
 

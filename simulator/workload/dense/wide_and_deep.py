@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from simulator.quantities import DenseQuantities
 from simulator.workload.dense.checks import require_counts, require_layers, require_zero_or_more
 from simulator.workload.dense.operations import Operation, concat, perceptron, sum_logits
+from simulator.workload.dense.quantities import DenseQuantities
 
 
 @dataclass(frozen=True)

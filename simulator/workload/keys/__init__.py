@@ -7,7 +7,7 @@ from simulator.workload.keys.key_log import KeyLog, LogOptions, read_key_log
 from simulator.workload.keys.layered import Layered
 from simulator.workload.keys.popularity import Independent, OwnerLoad, Popularity
 from simulator.workload.keys.reading import Progress
-from simulator.workload.keys.recorded import Recorded
+from simulator.workload.keys.recorded import LogColumn, Recorded
 from simulator.workload.keys.reuse import ReuseHistogram
 from simulator.workload.keys.sequences import SequenceColumns
 from simulator.workload.keys.statistics import LogStatistics, RangeSpread, TableStatistics
@@ -22,6 +22,7 @@ __all__ = [
     "Independent",
     "KeyLog",
     "Layered",
+    "LogColumn",
     "LogOptions",
     "LogStatistics",
     "MandelbrotFit",

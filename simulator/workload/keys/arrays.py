@@ -6,6 +6,7 @@ embedding-bag operators take them, and how Meta's dlrm_datasets are laid out (in
 lengths of shape (tables, samples)).
 """
 
+import math
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,7 @@ from simulator.errors import InputError, Where
 from simulator.quantities import IntArray
 from simulator.workload.keys.reading import BagFile, BagPart, Progress, readable
 
+NAMES = ("indices", "offsets", "lengths")  # in the order of Meta's files
 ZIP = b"PK\x03\x04"
 SAMPLES_PER_PART = 1 << 14
 
@@ -48,9 +50,15 @@ class _Member:
 
 
 class _Tensor:
-    """A tensor that stays on disk until its numbers are read."""
+    """A tensor that stays on disk until its numbers are read. Raises InputError unless they are whole."""
 
     def __init__(self, tensor: Any) -> None:
+        try:
+            whole = tensor[:0].numpy().dtype.kind in "iu"
+        except Exception:  # sparse, quantized, on another device, without dimensions, or no tensor at all
+            whole = False
+        if not whole:
+            raise InputError("keys and offsets must be plain tensors of whole numbers")
         self._tensor, self._place = tensor, 0
         self.shape = tuple(tensor.shape)
 
@@ -80,7 +88,7 @@ def open_zip(path: Path) -> BagFile:
 
 def _numpy(path: Path) -> dict[str, Numbers]:
     archive = zipfile.ZipFile(path)
-    wanted = [name for name in ("offsets", "indices", "lengths") if f"{name}.npy" in archive.namelist()]
+    wanted = [name for name in NAMES if f"{name}.npy" in archive.namelist()]
     try:
         return {name: _Member(archive.open(f"{name}.npy")) for name in wanted}
     except (ValueError, InputError) as error:
@@ -93,14 +101,27 @@ def _torch(path: Path) -> dict[str, Numbers]:
     except ImportError:
         problem = 'a PyTorch file needs the extra "torch": pip install "recscale[torch]"'
         raise InputError(problem, Where(str(path))) from None
-    try:
-        loaded = torch.load(path, map_location="cpu", mmap=True, weights_only=True)
-    except Exception as error:  # the loader raises many kinds; all mean an unfit or unsafe file
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise InputError(f"cannot be loaded as plain tensors: {reason}", Where(str(path))) from None
+    loaded = _loaded(path, torch)
     if isinstance(loaded, list | tuple):
-        loaded = dict(zip(("indices", "offsets", "lengths"), loaded, strict=False))
-    return {str(name): _Tensor(tensor) for name, tensor in loaded.items() if hasattr(tensor, "numpy")}
+        loaded = dict(zip(NAMES, loaded, strict=False))
+    found = {name: loaded[name] for name in NAMES if name in loaded} if isinstance(loaded, dict) else {}
+    try:
+        return {name: _Tensor(tensor) for name, tensor in found.items()}
+    except InputError as error:
+        raise InputError(error.problem, Where(str(path))) from None
+
+
+def _loaded(path: Path, torch: Any) -> Any:
+    """Return what the file holds; nothing but tensors and containers is ever built from it."""
+    from pickle import UnpicklingError
+
+    try:
+        return torch.load(path, map_location="cpu", mmap=True, weights_only=True)
+    except UnpicklingError:
+        problem = "is refused: it holds other objects than plain tensors, and they could run code"
+    except Exception:  # the loader raises many kinds, all about a file that it cannot make out
+        problem = "cannot be loaded as plain tensors: the file is damaged"
+    raise InputError(problem, Where(str(path)))
 
 
 def _tables(arrays: dict[str, Numbers], path: Path) -> tuple[str, ...]:
@@ -108,10 +129,28 @@ def _tables(arrays: dict[str, Numbers], path: Path) -> tuple[str, ...]:
     if not {"indices", "offsets"} <= set(arrays):
         found = ", ".join(sorted(arrays)) or "none of them"
         raise InputError(f'needs arrays "indices" and "offsets", has {found}', Where(str(path)))
+    problem = _misfit(arrays)
+    if problem:
+        raise InputError(problem, Where(str(path)))
     lengths = arrays.get("lengths")
     if lengths is None or len(lengths.shape) != 2 or lengths.shape[0] == 1:
         return ("keys",)
     return tuple(f"table_{place}" for place in range(lengths.shape[0]))
+
+
+def _misfit(arrays: dict[str, Numbers]) -> str:
+    """Return how the arrays contradict each other, empty if they do not."""
+    for name in ("indices", "offsets"):
+        if len(arrays[name].shape) != 1:
+            return f'"{name}" must have one dimension, not {len(arrays[name].shape)}'
+    if "lengths" not in arrays:
+        return ""
+    shape, ends = arrays["lengths"].shape, arrays["offsets"].shape[0]
+    if len(shape) not in (1, 2):
+        return f'"lengths" must have one or two dimensions, not {len(shape)}'
+    bags = math.prod(shape)
+    fits = ends in (bags, bags + 1)
+    return "" if fits else f'"lengths" speaks of {bags} bags of keys, and "offsets" of {max(ends - 1, 0)}'
 
 
 def _samples(arrays: dict[str, Numbers], tables: int) -> int:

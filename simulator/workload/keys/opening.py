@@ -9,6 +9,7 @@ from simulator.workload.keys.reading import KeyFile, readable
 from simulator.workload.keys.recognition import TextFormat, layout_of
 from simulator.workload.keys.text import codec_of, open_text, opened
 
+PICKLE = (b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05")  # by protocol
 SNIFFED_BYTES = 1 << 16
 MOST_COLUMNS = 10_000  # that are counted without being asked for
 # control characters that no text file holds; tab, line ends, form feed and escape are allowed
@@ -47,6 +48,11 @@ def _refuse_binary(start: bytes, path: Path) -> None:
     binary = start.startswith(ZIP) or is_columnar(start)
     if binary and codec_of(path) is not None:
         problem = f"its contents cannot be read inside {codec_of(path)}: unpack it first"
+        raise InputError(problem, Where(str(path)))
+    if start.startswith(PICKLE):
+        problem = (
+            "is a pickle, or a PyTorch file from before version 1.6: load it where you trust it, save it anew"
+        )
         raise InputError(problem, Where(str(path)))
     if not binary and start.translate(None, NOT_TEXT) != start:
         problem = "the file is binary: none of CSV, TSV, Parquet, Arrow, .npz and .pt"

@@ -4,13 +4,16 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
-from simulator.quantities import FloatArray
+from simulator.quantities import FloatArray, IntArray
+from simulator.workload.keys.key_log import LogOptions, read_key_log
 from simulator.workload.keys.popularity import Independent, KeyClasses, OwnerLoad, checked_lookups
 from simulator.workload.keys.statistics import TableStatistics, WindowStatistics
 
+MOST_LOOKUPS = 1 << 22  # that are read again from a log
 ENOUGH_WINDOWS = 8  # below this a measured spread is noisier than the formula
 
 
@@ -36,6 +39,29 @@ def _correction(points: list[tuple[float, float, float]]) -> Correction:
     return Correction(*zip(*known, strict=True)) if known else Correction()
 
 
+@dataclass(frozen=True)
+class LogColumn:
+    """The column of a log that a table's keys were recorded in."""
+
+    path: Path
+    name: str
+    separator: str | None = None
+
+    @property
+    def options(self) -> LogOptions:
+        """How to read the column."""
+        return LogOptions(columns=(self.name,), separator=self.separator)
+
+    def lookups(self, most: int = MOST_LOOKUPS) -> IntArray:
+        """Return the first `most` lookups in time order, keys numbered from 0. Raises InputError."""
+        parts: list[IntArray] = []
+        for chunk in read_key_log(self.path, self.options).chunks():
+            parts.append(chunk.tables[self.name].codes)
+            if sum(map(len, parts)) >= most:
+                break
+        return np.concatenate([np.empty(0, dtype=np.int64), *parts])[:most]
+
+
 @dataclass(frozen=True, eq=False)
 class Recorded(Independent):
     """A table's keys, answered from the statistics of a log.
@@ -47,10 +73,12 @@ class Recorded(Independent):
     windows the correction is interpolated in log(m); at one lookup it is exactly 1; at the whole
     log the distinct keys are those of the log. `distinct` never grows past those: keys that the
     log never saw cannot be answered for, and `extrapolates` says so. A batch of `ranks` ranks is
-    taken as that many consecutive batches of the log.
+    taken as that many consecutive batches of the log. `log` is where the statistics were taken, for
+    what they do not say: the order of lookups.
     """
 
     statistics: TableStatistics
+    log: LogColumn | None = None
 
     @cached_property
     def classes(self) -> KeyClasses:

@@ -23,8 +23,10 @@ def rank_buckets(rows: int) -> tuple[FloatArray, FloatArray]:
     if rows <= HEAD_RANKS:
         return head, head
     count = math.ceil(BUCKETS_PER_E_FOLD * math.log(rows / HEAD_RANKS)) + 1
-    ends = np.unique(np.rint(np.geomspace(HEAD_RANKS, rows, count)))
-    return np.append(head, ends[:-1] + 1), np.append(head, ends[1:])
+    ends = np.rint(np.exp(np.linspace(math.log(HEAD_RANKS), math.log(rows), count)))
+    ends[0], ends[-1] = HEAD_RANKS, rows
+    ends = ends[np.diff(ends, prepend=0.0) > 0]
+    return np.concatenate([head, ends[:-1] + 1]), np.concatenate([head, ends[1:]])
 
 
 def _power_sums(first: FloatArray, last: FloatArray, exponent: float, shift: float) -> FloatArray:
@@ -51,11 +53,11 @@ def zipf_weights(rows: int, exponent: float, shift: float = 0.0) -> FloatArray:
     """
     first, last = rank_buckets(rows)
     head = min(rows, HEAD_RANKS)
-    weights = np.empty_like(first)
+    weights, keys = np.empty_like(first), last - first + 1
     weights[:head] = ((first[:head] + shift) / (1.0 + shift)) ** -exponent
-    sums = _power_sums(first[head:], last[head:], exponent, shift)
-    weights[head:] = sums / (last - first + 1)[head:]
-    return np.asarray(weights / (weights @ (last - first + 1)))
+    weights[head:] = _power_sums(first[head:], last[head:], exponent, shift) / keys[head:]
+    weights /= weights @ keys
+    return weights
 
 
 @lru_cache(maxsize=1024)

@@ -1,0 +1,43 @@
+"""`recscale validate`: predictions against measured cases."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from analysis.cli.options import Format, FormatName, takes
+from analysis.cli.progress import progress
+
+
+@dataclass(frozen=True)
+class ValidateOptions:
+    """What `validate` takes."""
+
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder with some of training, collectives and kernels (default: published figures).",
+        ),
+    ] = None
+    format: FormatName = Format.table
+
+
+@takes(ValidateOptions)
+def validate(options: ValidateOptions) -> None:
+    """Predict measured cases and compare, worst first.
+
+    Training steps, collectives and matrix products of a folder of measurements; without one, the published
+    figures that the shipped scenarios reproduce. Rows that a parameter was fitted on are marked.
+    """
+    from analysis.cli.output import Answer, flat
+    from analysis.cli.views.validation import draw_validation, worst_first
+    from analysis.validating import published, validate_folder
+
+    with progress("predicting measured cases"):
+        cases = worst_first(published() if options.data is None else validate_folder(options.data))
+    rows = [case.record() for case in cases]
+    Answer(rows, [flat(row) for row in rows], lambda console: draw_validation(cases, console)).show(
+        options.format
+    )

@@ -1,0 +1,164 @@
+"""`docs/validation_training.md`: published training steps, predicted; worst first.
+
+`python -m analysis.training_page FOLDER` writes it from the tables in FOLDER (run it in the checkout). Of
+rows whose source has an open licence it shows the time that is compared, and says where it is from.
+"""
+
+import sys
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from analysis.scores import Score, configurations, coverage, ours, peer, plain, ratios, score
+from analysis.training.fitting import FIT_ROWS
+from analysis.training.predictions import predict, without_step
+from analysis.training.tables import read_training
+from analysis.validated import Validated
+
+PAGE = Path("docs/validation_training.md")
+GROUPS = ("DCNv2", "DLRM v1", "NVIDIA synthetic", "other DLRM", "HSTU")
+
+INTRODUCTION = """\
+# Published training steps: what was predicted, and how wrong it was
+
+This page is generated: `python -m analysis.training_page FOLDER` in the checkout writes it; `recscale
+validate --data FOLDER` prints the same cases.
+
+{predicted} measured steps in {configurations} distinct configurations are predicted, {fitted} more were
+fitted on ([which and why](decisions/0007-training-fit-and-predict.md)), and {silent} are not predicted.
+Step times of the MLPerf rows (`mlp_...`) are derived from published logs of MLPerf Training (mlcommons
+training results, Apache-2.0): not verified by MLCommons Association. The other rows are from repositories
+of NVIDIA (Apache-2.0: DeepLearningExamples `dle`, distributed-embeddings `de`, HugeCTR `sok`,
+recsys-examples `hstu`) and of Meta (MIT: `trdlrm`).
+
+Repetitions of one experiment (same model, accelerators, batch, family and round) count once, with the
+median of their times; a configuration that a parameter was fitted on does not count at all. *Sum* is what
+the durations of all stages add up to, nothing overlapped and nothing held. *Peer* is a model of two
+streams at fixed shares of the peaks, multiplied with one factor per family that was fitted on the same
+rows as ours.
+
+The forms of the laws were chosen by people who had seen these tables: expect more on new ones."""
+BANDS = """\
+The printed bands hold {share:.0f} % of {count} steps that were not fitted (80 % are meant); half of them
+are narrower than ±{width:.0f} %. They were made from the spread of the same errors, by kind of case; a
+configuration that is left out of its own band lies in it somewhat less often."""
+
+
+def page(cases: Sequence[Validated], stepless: Sequence[str] = ()) -> str:
+    """Return the page; `stepless` are rows that give no step time."""
+    parts = (
+        _introduction(cases),
+        "## Scores\n\nMedian error / share within 25 % / 90th percentile / worst, in per cent.\n\n"
+        + _scores(cases),
+        _bands(cases),
+        "## Several hosts over one\n\nErrors of the ratio of two steps, in per cent.\n\n" + _ratios(cases),
+        "## Predicted, worst first\n\nTimes in ms, errors in per cent; `*`: unlike the fitted row.\n\n"
+        + _rows(_open(cases)),
+        "## Fitted\n\nNo evidence of anything.\n\n" + _rows([case for case in cases if case.role == "fit"]),
+        "## Not predicted\n\n" + _silent(cases),
+        _stepless(stepless),
+    )
+    return "\n\n".join(parts) + "\n"
+
+
+def _introduction(cases: Sequence[Validated]) -> str:
+    return INTRODUCTION.format(
+        predicted=len(_open(cases)),
+        configurations=len(configurations(cases)),
+        fitted=len(FIT_ROWS),
+        silent=sum(case.predicted_ms is None for case in cases),
+    )
+
+
+def _open(cases: Iterable[Validated]) -> list[Validated]:
+    found = [case for case in cases if case.role == "predict" and case.predicted_ms is not None]
+    return sorted(found, key=lambda case: -abs(case.error or 0.0))
+
+
+def _scores(cases: Sequence[Validated]) -> str:
+    found = configurations(cases)
+    lines = [("all", found), *((name, [one for one in found if one.group == name]) for name in GROUPS)]
+    return _table(
+        ("", "configurations >", "here >", "sum >", "peer >"),
+        [
+            (name, str(len(some)), *(_score(score(some, one)) for one in (ours, plain, peer)))
+            for name, some in lines
+        ],
+    )
+
+
+def _score(found: Score | None) -> str:
+    if found is None:
+        return "-"
+    shares = (found.median, found.near, found.p90, found.worst)
+    return " / ".join(f"{100 * share:.0f}" for share in shares)
+
+
+def _bands(cases: Sequence[Validated]) -> str:
+    share, width, count = coverage(case for case in cases if case.role == "predict")
+    return BANDS.format(share=100 * share, count=count, width=100 * width)
+
+
+def _ratios(cases: Sequence[Validated]) -> str:
+    pairs = [(one, one.error(), one.error(plain), one.error(peer)) for one in ratios(cases)]
+    lines = [
+        (one.several.name, f"{one.one.cases[0].size[0]}", *(_percent(error) for error in errors))
+        for one, *errors in sorted(pairs, key=lambda pair: -abs(pair[1] or 0.0))
+    ]
+    return _table(("several hosts", "over >", "here >", "sum >", "peer >"), lines)
+
+
+def _rows(cases: Sequence[Validated]) -> str:
+    lines = [
+        (
+            f"`{case.case_id}`{'*' if case.extrapolated else ''}",
+            *(_ms(value) for value in (case.measured_ms, case.predicted_ms)),
+            _percent(case.error),
+            f"{_ms(case.low)} - {_ms(case.high)}",
+            _ms(case.plain_sum_ms),
+            _ms(case.peer_ms),
+            case.note or "-",
+        )
+        for case in cases
+    ]
+    return _table(("case", "measured >", "here >", "error >", "band >", "sum >", "peer >", "note"), lines)
+
+
+def _silent(cases: Sequence[Validated]) -> str:
+    silent = [case for case in cases if case.predicted_ms is None]
+    return _table(("case", "why"), [(f"`{case.case_id}`", case.note) for case in silent])
+
+
+def _stepless(names: Sequence[str]) -> str:
+    listed = textwrap.fill(", ".join(f"`{name}`" for name in names) or "none", 106, break_on_hyphens=False)
+    return f"Rows that give no time of a step (parts of one, epochs, flop rates, run times):\n\n{listed}"
+
+
+def _ms(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4g}"
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:+.1f}"
+
+
+def _table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
+    """Return a table; columns whose head ends in ` >` stand to the right."""
+    right = [head.endswith(" >") for head in header]
+    cells = [[head.removesuffix(" >") for head in header], *(list(line) for line in lines)]
+    widths = [max(3, *(len(line[place]) for line in cells)) for place in range(len(header))]
+    put: list[Callable[[str, int], str]] = [str.rjust if one else str.ljust for one in right]
+    drawn = [[one(cell, width) for one, cell, width in zip(put, line, widths, strict=True)] for line in cells]
+    marks = ["-" * (width - one) + ":" * one for width, one in zip(widths, right, strict=True)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in (drawn[0], marks, *drawn[1:]))
+
+
+def write(folder: Path, target: Path = PAGE) -> Path:
+    """Write the page from the tables in `folder` and return where it is."""
+    measured = read_training(folder)
+    target.write_text(page(predict(measured), without_step(measured)), encoding="utf-8")
+    return target
+
+
+if __name__ == "__main__":
+    print(write(Path(sys.argv[1])))

@@ -1,0 +1,1 @@
+"""Local runs: measured and executed on this machine, recorded with their environment, and predicted."""

@@ -1,0 +1,133 @@
+"""What the simulator says of a local run: the policy's plan, measured curves, and the engine's sharing."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from simulator.calibration.local.costs import MeasuredCosts, Wire, cluster, split
+from simulator.calibration.local.curves import CurveSet
+from simulator.calibration.local.unfolding import kind_of, unfolded
+from simulator.calibration.train.plans import parts_of, planned
+from simulator.calibration.train.settings import Settings
+from simulator.engine.contention import Contention
+from simulator.engine.durations import Variation, tabulate
+from simulator.engine.events import run_events
+from simulator.pipeline import MarkedGraph, compile_pipeline
+from simulator.quantities import FloatArray, Work
+from simulator.results.timeline import Timeline
+
+BATCHES, SKIPPED, DROPPED = 40, 8, 6
+LOCAL = ("distinct", "gather", "segment_sum", "mlp_forward", "mlp_backward")
+COLLECTIVE = ("all_to_all", "all_reduce")
+MOST_SPREAD = 0.06  # of a quiet machine; what a busy one shows beyond it are interruptions, not a spread
+LOCAL_KINDS = ("compute", "lookup", "input")
+COLLECTIVE_KINDS = ("all_to_all", "all_reduce")
+
+
+@dataclass(frozen=True)
+class LocalMachine:
+    """What a recording says of its machine: `curves`, how many `ranks` and `cores`, nearly empty runs.
+
+    `refill` seconds fill the token bucket of a link (0: it has none).
+    """
+
+    curves: CurveSet
+    ranks: int
+    cores: int
+    software: tuple[Mapping[str, Any], ...] = ()
+    refill: float = 0.0
+
+    @classmethod
+    def of(cls, recording: dict[str, Any]) -> "LocalMachine":
+        """Return the machine of a recording in plain data."""
+        launch = recording["launch"]
+        curves = CurveSet.of(recording["primitives"])
+        software = tuple(recording["software"])
+        rate = launch["link_bytes_per_s"]
+        refill = launch["burst_bytes"] / rate if rate else 0.0
+        cores = int(recording["environment"]["cores"])
+        return cls(curves, int(launch["ranks"]), cores, software, refill)
+
+    def costs(self, settings: Settings) -> MeasuredCosts:
+        """Return what the work of a run costs here."""
+        return replace(self._bare(settings), program=self._program(settings))
+
+    def _bare(self, settings: Settings) -> MeasuredCosts:
+        share = max(1.0, self.ranks / self.cores)
+        return MeasuredCosts(
+            cluster(self.ranks), measured=self.curves, settings=settings, ranks_per_core=share
+        )
+
+    def _program(self, settings: Settings) -> dict[str, float]:
+        """Return what stages of each kind cost beyond their operations, from a nearly empty run.
+
+        It is that of the same policy if there is one, else of any with as many micro-batches.
+        """
+        few = [(Settings.of(run["settings"]), run["stage_cpu_s"]) for run in self.software]
+        fitting = [one for one in few if one[0].title == settings.title]
+        fitting = fitting or [one for one in few if parts_of(one[0]) == parts_of(settings)] or few
+        return self._beyond(*fitting[0]) if fitting else {}
+
+    def _beyond(self, few: Settings, used: Mapping[str, float]) -> dict[str, float]:
+        costs, found = self._bare(few), dict[str, list[float]]()
+        for stage in planned(few, self.ranks).stages:
+            known = sum(float(costs.seconds(part)) for part in split(stage.work) if not part.rendezvous)
+            beyond = used[stage.name] * costs.ranks_per_core - known
+            found.setdefault(kind_of(stage.name), []).append(max(0.0, beyond))
+        return {kind: float(np.median(seconds)) for kind, seconds in found.items()}
+
+    def variation(self, seed: int) -> Variation:
+        """Return the spread of stages by kind that the primitives showed."""
+        spreads = [min(MOST_SPREAD, self.curves.spread(names)) for names in (LOCAL, COLLECTIVE)]
+        local = dict.fromkeys(LOCAL_KINDS, spreads[0])
+        collective = dict.fromkeys(COLLECTIVE_KINDS, spreads[1])
+        return Variation({**local, **collective}, seed)
+
+    def step_seconds(self, settings: Settings) -> FloatArray:
+        """Return the predicted times between updates of the slowest rank.
+
+        On shaped links a first simulation shows how long they rest before each flow, and with it how much
+        credit their token buckets have; a second one uses that.
+
+        Raises InputError when a primitive that the run needs was not measured.
+        """
+        graph, costs = compile_pipeline(unfolded(planned(settings, self.ranks))), self.costs(settings)
+        cycles = -(-BATCHES // graph.period)
+        timeline = self._simulated(graph, costs, cycles)
+        if self.refill:
+            rested = rests(timeline, self.refill)
+            timeline = self._simulated(graph, replace(costs, rested=rested), cycles)
+        updates = timeline.update_ns.max(axis=1)
+        return np.asarray(np.diff(updates)[SKIPPED : len(updates) - 1 - DROPPED] / 1e9)
+
+    def _simulated(self, graph: MarkedGraph, costs: MeasuredCosts, cycles: int) -> Timeline:
+        variation = self.variation(costs.settings.seed)
+        durations = tabulate(graph, costs.seconds, self.ranks, cycles, variation)
+        return run_events(graph, durations, folded=False, contention=Contention.of(graph, costs))
+
+
+def rests(timeline: Timeline, refill: float) -> dict[Work, float]:
+    """Return how full a token bucket was before each flow of a run; `refill` seconds fill an empty one."""
+    flows = [i for i, node in enumerate(timeline.graph.nodes) if isinstance(node.stage.work, Wire)]
+    instances = sorted(
+        (int(timeline.began_ns[node, cycle, 0]), int(timeline.end_ns[node, cycle, 0]), node)
+        for node in flows
+        for cycle in range(SKIPPED, timeline.cycles - DROPPED)
+    )
+    filled: dict[int, list[float]] = {node: [] for node in flows}
+    busy_until = None
+    for began, ended, node in instances:
+        if busy_until is not None:
+            filled[node].append(min(1.0, max(0.0, began - busy_until) / 1e9 / refill))
+        busy_until = ended if busy_until is None else max(busy_until, ended)
+    return {
+        timeline.graph.nodes[node].stage.work: float(np.mean(shares or [1.0]))
+        for node, shares in filled.items()
+    }
+
+
+def middle(steps: FloatArray) -> float:
+    """Return the median of steps that counts: measured and predicted ones are compared by it."""
+    return float(np.median(steps))

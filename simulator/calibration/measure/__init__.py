@@ -1,0 +1,1 @@
+"""Real programs that measure a machine: primitives, by size, on ranks that really talk to each other."""

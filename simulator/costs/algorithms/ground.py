@@ -1,0 +1,103 @@
+"""What an algorithm of a collective needs to know of the ranks that take part and of the links between them.
+
+Ranks sit in domains with fast links. Each level, inside domains (`near`) and between them (`far`), has a
+start-up and knows which links a flow to a peer crosses. The fabrics are taken apart in `grounds`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from simulator.costs.phases import Flows
+from simulator.quantities import Amount
+
+Crossing = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Peers:
+    """Alike peers: each rank has `count` of them (a mean), inside its domain or not (`far`).
+
+    `crossing` says how many flows cross one link of a class when every rank sends one to each of them.
+    """
+
+    count: float
+    far: bool
+    crossing: Crossing
+
+    def flows(self, part: float) -> Flows:
+        """Return a flow of `part` bytes from each rank to each of these peers."""
+        return Flows(part, self.crossing)
+
+
+@dataclass(frozen=True)
+class Level:
+    """The ranks of one domain, or the ranks of all domains that stand at the same place.
+
+    `latency` is the start-up (s) of the smallest collective between two, which is a message there and
+    one back; `per_message` what each further message costs that must be waited for; `cable` the time of
+    any message on its way, on top. `tuned` is the start-up of a reduction as a tuned library does it on
+    the whole level. `neighbour`: one flow from each rank to the next on the level; `peers`: one to each.
+    """
+
+    latency: float
+    per_message: float
+    cable: float
+    tuned: float
+    neighbour: Crossing
+    peers: tuple[Peers, ...]
+
+    def seconds(self, messages: float) -> float:
+        """Return the start-up of so many messages one after the other."""
+        return self.latency + self.per_message * max(0.0, messages - 2) + self.cable * messages
+
+
+@dataclass(frozen=True)
+class Ground:
+    """`ranks` that take part, `inside` of them in each of `domains` domains; both levels, and all peers.
+
+    `far` is None where there is one domain. `grid`: links run along the axes of a torus, and rings
+    along all of them at once. `per_peer` is the time (s) that each peer costs a rank in an exchange.
+    `rates` are those of one link of a class, bytes/s.
+    """
+
+    ranks: int
+    inside: int
+    domains: int
+    near: Level
+    far: Level | None
+    everyone: tuple[Peers, ...]
+    rates: Mapping[str, float]
+    per_peer: float = 0.0
+    grid: bool = False
+
+    @property
+    def widest(self) -> Level:
+        """The level that joins all ranks."""
+        return self.near if self.far is None else self.far
+
+
+@dataclass(frozen=True)
+class Load:
+    """Bytes that each rank sends and receives, its own share included, at the pace of its own links.
+
+    A rank whose links are slow counts for more bytes. Arrays have one entry per rank.
+    """
+
+    sent: Amount
+    received: Amount
+
+    @classmethod
+    def of(cls, size: float) -> "Load":
+        """Return the load of ranks that all carry `size` bytes."""
+        return cls(size, size)
+
+    @property
+    def busiest(self) -> float:
+        """The bytes of the busiest rank."""
+        return float(np.max(np.maximum(self.sent, self.received)))
+
+    def halved(self) -> "Load":
+        """Return half of it."""
+        return Load(self.sent / 2, self.received / 2)

@@ -1,0 +1,113 @@
+"""Laws of matrix products by name: the catalog file `gemm.yaml`, and what is assumed where it is silent."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from simulator.costs.gemm import GemmTime, Residual, TileLaw
+from simulator.hardware import Accelerator, catalog
+from simulator.units import parse_quantity
+
+
+def devices() -> tuple[str, ...]:
+    """Return the names of the measured devices, as the source writes them."""
+    return tuple(str(entry["device"]) for entry in _read()["entries"].values())
+
+
+def measured_law(device: str, formats: str) -> GemmTime | None:
+    """Return law and residual of a measured device and its number formats; None if there is none."""
+    return _measured().get((device, formats))
+
+
+@cache
+def gemm_time(accelerator: Accelerator, precision: str) -> GemmTime:
+    """Return the law of an accelerator of the catalog: as measured, or from its nominal rates.
+
+    Unmeasured GPUs reach at best the share of the peak that a measured one does, and their memory
+    efficiency of the bandwidth, with the tile waste and the sharpness of the measured ones; other devices
+    their own matrix efficiency; arithmetic outside of matrix engines reaches `vector_share`. An
+    accelerator that bears a measured one's name and has other nominal rates is as much faster or slower
+    (our assumption). Raises InputError for an unknown precision.
+    """
+    known = _known(accelerator.name, precision)
+    if known is None:
+        return GemmTime(_assumed(accelerator, precision))
+    return _at_rates_of(accelerator, precision, known)
+
+
+def attention_share() -> float:
+    """Return the share of the peak that fused attention kernels reach."""
+    return float(_read()["general"]["attention_share"]["value"])
+
+
+def _known(name: str, precision: str) -> GemmTime | None:
+    for entry in _read()["entries"].values():
+        formats = entry["precisions"].get(precision)
+        if name in entry["accelerators"] and formats is not None:
+            return measured_law(entry["device"], formats)
+    return None
+
+
+def _at_rates_of(accelerator: Accelerator, precision: str, found: GemmTime) -> GemmTime:
+    """Return what was found for the catalog's accelerator of that name, as much faster as this one is."""
+    nominal = catalog.accelerator(accelerator.name)
+    faster = accelerator.peak(precision) / nominal.peak(precision)
+    wider = accelerator.hbm_bandwidth / nominal.hbm_bandwidth
+    if faster == wider == 1.0:
+        return found
+    law = replace(found.law, rate=found.law.rate * faster, bandwidth=found.law.bandwidth * wider)
+    return replace(found, law=law)
+
+
+def _assumed(accelerator: Accelerator, precision: str) -> TileLaw:
+    general = _read()["general"]
+    peak = accelerator.peak(precision)
+    plain = peak == accelerator.vector_flops
+    units = _read()["units"].get(accelerator.name, {"value": 0})["value"]
+    share = general["matrix_share"]["value"] if units else accelerator.matrix_efficiency
+    share = general["vector_share"]["value"] if plain else share
+    return TileLaw(
+        rate=peak * share,
+        bandwidth=accelerator.hbm_bandwidth * accelerator.memory_efficiency,
+        start_up=accelerator.launch_time,
+        units=units or 1.0,
+        quantisation=general["quantisation"]["value"] if units else 0.0,
+        sharpness=general["sharpness"]["value"],
+    )
+
+
+@cache
+def _measured() -> Mapping[tuple[str, str], GemmTime]:
+    found = {}
+    for entry in _read()["entries"].values():
+        shapes = np.log2(np.asarray(entry["shapes"]["value"], dtype=float))
+        for formats, raw in entry["formats"].items():
+            found[str(entry["device"]), str(formats)] = GemmTime(
+                _law(raw, entry["units"]["value"]),
+                Residual(shapes, np.asarray(raw["weights"]), entry["reach"]),
+            )
+    return found
+
+
+def _law(raw: Mapping[str, Any], units: float) -> TileLaw:
+    return TileLaw(
+        rate=parse_quantity(raw["rate"]["value"], "rate"),
+        bandwidth=parse_quantity(raw["bandwidth"]["value"], "bandwidth"),
+        start_up=parse_quantity(raw["start_up"]["value"], "time"),
+        units=float(units),
+        quantisation=float(raw["quantisation"]["value"]),
+        sharpness=float(raw["sharpness"]["value"]),
+    )
+
+
+@cache
+def _read() -> Mapping[str, Any]:
+    import yaml
+
+    text = files("simulator.hardware.catalog").joinpath("gemm.yaml").read_text(encoding="utf-8")
+    found: Mapping[str, Any] = yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    return found

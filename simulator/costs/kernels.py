@@ -1,0 +1,38 @@
+"""Dense work kernel by kernel: matrix products by their shapes, the rest of the arithmetic by its kind."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from simulator.costs.gemm import Shapes
+from simulator.costs.gemm_catalog import attention_share, gemm_time
+from simulator.hardware import Accelerator
+from simulator.quantities import Amount, DenseWork
+
+WIDTHS = {"fp32": 4.0, "tf32": 4.0, "fp16": 2.0, "bf16": 2.0, "fp8": 1.0, "int8": 1.0}
+
+
+@dataclass(frozen=True)
+class Kernels:
+    """Matrix products by the law of the device, then element-wise passes, then launches.
+
+    Flops of no known product are those of fused kernels, such as attention, at their own share of the
+    peak. A model without any known product runs at the device's matrix efficiency.
+    """
+
+    def seconds(self, work: DenseWork, accelerator: Accelerator) -> Amount:
+        """Return the time of `work` on `accelerator`, seconds. Raises InputError for an unknown precision."""
+        passes = work.memory_bytes / (accelerator.hbm_bandwidth * accelerator.memory_efficiency)
+        others = passes + work.kernels * accelerator.launch_time
+        return _arithmetic(work, accelerator) + others if np.any(work.flops) else others
+
+
+def _arithmetic(work: DenseWork, accelerator: Accelerator) -> Amount:
+    peak = accelerator.peak(work.precision)
+    if work.products is None or not len(work.products):
+        return work.flops / (peak * accelerator.matrix_efficiency)
+    width = WIDTHS.get(work.precision, 4.0)
+    shapes = Shapes.of(work.products, width, width)
+    products = gemm_time(accelerator, work.precision).busy(shapes)
+    fused = np.maximum(work.flops - work.share * float(shapes.flops.sum()), 0.0)
+    return work.share * float(products.sum()) + fused / (peak * attention_share())

@@ -1,0 +1,140 @@
+"""The training pipelines of TorchRec: how many batches are in flight, and what of the next one runs early.
+
+All share one order of updates: a fused row optimizer updates rows as soon as their gradients are back,
+before the dense optimizer. They differ in how far ahead a batch is copied, its keys are distributed, its
+rows are brought to the device and exchanged, and each step further ahead holds one more batch on
+the device. Schedules as in the docstrings of `torchrec/distributed/train_pipeline`.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from simulator.pipeline import Access, Buffer, Carry, Pipeline, Stage
+from simulator.policies.base import Fragment, InterBatch, IntraBatch
+from simulator.policies.parts import (
+    ROWS,
+    Ahead,
+    copy_inputs,
+    read_inputs,
+    retrieve_rows,
+    route_keys,
+    write_back,
+)
+from simulator.sharding.step import TrainStep
+
+
+@dataclass(frozen=True, eq=False)
+class _Early:
+    """The stages before a batch's rows, `copied`, `routed` and `retrieved` so many batches ahead."""
+
+    read: Stage
+    inputs: Stage
+    route: Stage
+    retrieve: Stage
+
+    @classmethod
+    def of(cls, step: TrainStep, parts: int, copied: int, routed: int = 0, retrieved: int = 0) -> "_Early":
+        """A data loader works one batch ahead of the copy."""
+        read = read_inputs(step, ahead=copied + 1, parts=parts)
+        inputs = copy_inputs(step, read, ahead=copied)
+        route = route_keys(step, inputs, ahead=routed)
+        return cls(read, inputs, route, retrieve_rows(step, route, ahead=retrieved))
+
+    def beside(self, part: Fragment, back: Stage, *more: Stage) -> dict[str, Sequence[Stage]]:
+        """Return the streams around `part`, whose rows are updated before its dense parameters."""
+        dense = part.updates[-1]
+        computes = [*(stage for stage in part.streams["compute"] if stage is not dense), dense]
+        return {
+            "loader": [self.read],
+            "copy": [self.inputs],
+            "input dist": [self.route],
+            "prefetch": [self.retrieve, *more],
+            "write back": [back],
+            **part.streams,
+            "compute": computes,
+        }
+
+
+def _exchanged_ahead(part: Fragment) -> Fragment:
+    """Return `part` with its rows exchanged a batch ahead."""
+    at = Ahead(dict.fromkeys(part.rows_in, 1))
+    streams = {name: [at(stage) for stage in stages] for name, stages in part.streams.items()}
+    rows_in, updates = (tuple(map(at, stages)) for stages in (part.rows_in, part.updates))
+    return Fragment(streams, rows_in, at(part.rows_updated), updates)
+
+
+@dataclass(frozen=True)
+class Base(InterBatch):
+    """Two streams: the next batch is copied to the device beside everything else of this one."""
+
+    def embed(self, step: TrainStep, intra_batch: IntraBatch) -> Pipeline:
+        """Return read+2, inputs+1; keys are distributed when the batch before is done."""
+        early = _Early.of(step, intra_batch.micro_batches, copied=1)
+        part = intra_batch.fragment(step, early.retrieve)
+        back = write_back(step, [part.rows_updated])
+        behind = [Carry(stage, to=early.route) for stage in (back, part.updates[-1])]
+        return Pipeline(early.beside(part, back), behind, updates=[*part.updates, back])
+
+
+@dataclass(frozen=True)
+class SparseDist(InterBatch):
+    """Three streams: copy two batches ahead, distribution of keys one ahead, everything else in turn."""
+
+    def embed(self, step: TrainStep, intra_batch: IntraBatch) -> Pipeline:
+        """Return read+3, inputs+2, route+1; the lookup begins when the step before is over."""
+        early = _Early.of(step, intra_batch.micro_batches, copied=2, routed=1)
+        part = intra_batch.fragment(step, early.retrieve)
+        back = write_back(step, [part.rows_updated])
+        behind = [Carry(stage, to=early.retrieve) for stage in (back, part.updates[-1])]
+        return Pipeline(early.beside(part, back), behind, updates=[*part.updates, back])
+
+
+@dataclass(frozen=True)
+class Fused(InterBatch):
+    """SparseDist, but the next lookup and exchange begin with the row update, beside the dense optimizer."""
+
+    def embed(self, step: TrainStep, intra_batch: IntraBatch) -> Pipeline:
+        """Return read+3, inputs+2, route+1; the lookup waits for rows, not for the dense optimizer."""
+        early = _Early.of(step, intra_batch.micro_batches, copied=2, routed=1)
+        part = intra_batch.fragment(step, early.retrieve)
+        back = write_back(step, [part.rows_updated])
+        behind = [Carry(back, to=early.retrieve)]
+        return Pipeline(early.beside(part, back), behind, updates=[*part.updates, back])
+
+
+@dataclass(frozen=True)
+class Prefetch(InterBatch):
+    """Four streams: rows of the next batch come to a cache on the device beside this one.
+
+    Rows that this batch uses as well are in the cache already and are updated in place, so nothing is
+    stale; a batch's rows leave the cache when the next one has taken over what it shares.
+    """
+
+    def embed(self, step: TrainStep, intra_batch: IntraBatch) -> Pipeline:
+        """Return read+4, inputs+3, route+2, retrieve+1, then `intra_batch`."""
+        early = _Early.of(step, intra_batch.micro_batches, copied=3, routed=2, retrieved=1)
+        shared = (Access(ROWS.store, keys="shared", of=1),)
+        cached = Stage("cached", "lookup", after=[early.retrieve], ahead=1, reads=shared, writes=(ROWS,))
+        part = intra_batch.fragment(step, cached)
+        back = write_back(step, [part.rows_updated])
+        kept = Buffer("cache", 2, taken_by=early.retrieve, freed_by=[back, (cached, 1)])
+        streams = {**early.beside(part, back), "cache": [cached]}
+        return Pipeline(streams, [Carry(part.rows_updated, to=cached)], [kept], part.updates)
+
+
+@dataclass(frozen=True)
+class SemiSync(InterBatch):
+    """Rows are looked up and exchanged one batch ahead: each batch trains on rows one update old."""
+
+    consistency: ClassVar[str] = "stale"
+    staleness_steps: ClassVar[int] = 1
+    arranges_exchange: ClassVar[bool] = True
+
+    def embed(self, step: TrainStep, intra_batch: IntraBatch) -> Pipeline:
+        """Return read+4, inputs+3, route+2, retrieve+1 and the fragment's exchange a batch ahead."""
+        early = _Early.of(step, intra_batch.micro_batches, copied=3, routed=2, retrieved=1)
+        part = _exchanged_ahead(intra_batch.fragment(step, early.retrieve))
+        back = write_back(step, [part.rows_updated])
+        current = [Carry(back, to=early.retrieve, lag=2)]
+        return Pipeline(early.beside(part, back), current, updates=[*part.updates, back])

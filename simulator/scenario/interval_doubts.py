@@ -1,0 +1,175 @@
+"""What is doubtful about a scenario: parameters with the ends of their intervals, and draws of them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from simulator.errors import InputError, RecscaleError
+from simulator.hardware import catalog
+from simulator.hardware.catalog.build import DIMENSIONS, quantity
+from simulator.quantities import FloatArray
+from simulator.scenario.interval_spec import COVERAGE, DoubtSpec
+from simulator.scenario.scenario import Scenario
+from simulator.workload.draws import uniforms
+
+PRICES = ("price_usd_per_hour", "power_watts")  # they change no time
+SIZES = ("hbm_bytes", "cache_bytes", "dram_bytes", "ssd_bytes")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One of `count` samples of a run with `seed`; levels are spread evenly over all of them."""
+
+    seed: int
+    index: int
+    count: int
+
+    def level(self, name: str) -> float:
+        """Return the share of cases below the quantity of that name, in (0, 1).
+
+        A Latin hypercube: a keyed shuffle of the middles of `count` equal parts.
+        """
+        return float(_levels(name, self.seed, self.count)[self.index])
+
+
+@lru_cache(maxsize=512)
+def _levels(name: str, seed: int, count: int) -> FloatArray:
+    keys = uniforms(seed, f"interval/{name}", 0, np.arange(count, dtype=np.int64))
+    return np.asarray((np.argsort(np.argsort(keys, kind="stable"), kind="stable") + 0.5) / count)
+
+
+@dataclass(frozen=True)
+class Doubt:
+    """A positive quantity `value` that lies between `low` and `high` in `COVERAGE` of cases.
+
+    `name` keys its draws: they depend on it, the seed and the sample, and on nothing else.
+    """
+
+    name: str
+    low: float
+    value: float
+    high: float
+
+    def drawn(self, sample: Sample) -> float:
+        """Return the value of a sample: lognormal below and above the median, each with its own width."""
+        from scipy.special import ndtri
+
+        at = float(ndtri(sample.level(self.name)) / ndtri((1 + COVERAGE) / 2))
+        end = self.high if at > 0 else self.low
+        return float(self.value * (end / self.value) ** abs(at))
+
+
+@dataclass(frozen=True)
+class PathDoubt:
+    """A doubt about the value at a path of the scenario; `unit` is that of the numbers."""
+
+    path: str
+    unit: str
+    whole: bool
+    doubt: Doubt
+
+    def setting(self, sample: Sample) -> str:
+        """Return the `path=value` of a sample."""
+        value = self.doubt.drawn(sample)
+        return f"{self.path}={max(1, round(value)) if self.whole else repr(value)} {self.unit}".strip()
+
+
+def path_doubts(scenario: Scenario, specs: Sequence[DoubtSpec]) -> tuple[PathDoubt, ...]:
+    """Return the doubts about named paths.
+
+    Raises InputError for a path without a positive number, and for ends that do not enclose its value.
+    """
+    return tuple(_path_doubt(scenario, spec, place) for place, spec in enumerate(specs))
+
+
+def _path_doubt(scenario: Scenario, spec: DoubtSpec, place: int) -> PathDoubt:
+    where = scenario.document.where(("run", "interval", "parameters", place))
+    try:
+        value = _number(scenario, spec.path)
+        low, high = (
+            _number(scenario.with_overrides([f"{spec.path}={end}"]), spec.path)
+            for end in (spec.low, spec.high)
+        )
+    except RecscaleError as problem:
+        raise InputError(f"{spec.path}: {problem.problem}", where) from None
+    if not 0 < low[0] <= value[0] <= high[0]:
+        raise InputError(f"{spec.path}: low and high must enclose its value, and be above 0", where)
+    doubt = Doubt(spec.path, low[0], value[0], high[0])
+    return PathDoubt(spec.path, value[1], value[2], doubt)
+
+
+def _number(scenario: Scenario, path: str) -> tuple[float, str, bool]:
+    """Return the number at a path, its unit, and whether it is a whole one."""
+    from simulator.scenario.overrides import path_of
+
+    here: Any = scenario.resolved()
+    steps = path_of(path)
+    if not steps:
+        raise InputError("that is not a path such as cluster.hosts")
+    for step in steps:
+        try:
+            here = here[step]
+        except (LookupError, TypeError):
+            raise InputError("the scenario has no such value; a part that is named has none inside") from None
+    text, _, unit = str(here).partition(" ")
+    try:
+        return float(text), unit, isinstance(here, int)
+    except ValueError:
+        raise InputError("that is not a number") from None
+
+
+@dataclass(frozen=True)
+class CatalogDoubt:
+    """A doubt about a field of a catalog entry: `part` is accelerator, host or fabric."""
+
+    part: str
+    field: str
+    key: str
+    doubt: Doubt
+    fraction: bool
+
+    def stretched(self, known: float, sample: Sample) -> float:
+        """Return the field's value, stretched as a sample stretches the catalog's; a fraction stays one."""
+        drawn = known * self.doubt.drawn(sample) / self.doubt.value
+        return min(drawn, 1.0) if self.fraction else drawn
+
+
+def catalog_doubts(scenario: Scenario) -> tuple[CatalogDoubt, ...]:
+    """Return the doubts that the named catalog entries state about what changes times."""
+    return tuple(
+        doubt
+        for part, name in _named(scenario).items()
+        for doubt in _of_entry(part, catalog.entry(part, name))
+    )
+
+
+def _named(scenario: Scenario) -> dict[str, str]:
+    """Return which entries the cluster is built from: those named, or those of the accelerator's machine."""
+    spec = scenario.spec.cluster
+    machine: Mapping[str, Any] = {}
+    if isinstance(spec.accelerator, str):
+        entries = (catalog.entry("machine", name) for name in catalog.names("machine"))
+        machine = next((one for one in entries if one["accelerator"] == spec.accelerator), {})
+    found: dict[str, Any] = {"accelerator": spec.accelerator}
+    found |= {part: getattr(spec, part) or machine.get(part) for part in ("host", "fabric")}
+    return {part: name for part, name in found.items() if isinstance(name, str)}
+
+
+def _of_entry(part: str, entry: Mapping[str, Any]) -> Iterator[CatalogDoubt]:
+    for field, fields in entry.items():
+        if not isinstance(fields, Mapping) or field in PRICES + SIZES:
+            continue
+        numbers = {"": fields} if "value" in fields else fields
+        for key, number in numbers.items():
+            if isinstance(number, Mapping) and (ends := number.get("interval", number.get("range"))):
+                yield _catalog_doubt(part, (field, key), number["value"], ends)
+
+
+def _catalog_doubt(part: str, place: tuple[str, str], value: Any, ends: Sequence[Any]) -> CatalogDoubt:
+    field, key = place
+    low, middle, high = (quantity(field, one) for one in (ends[0], value, ends[1]))
+    doubt = Doubt(f"{part}.{field}.{key}", min(low, middle), middle, max(high, middle))
+    return CatalogDoubt(part, field, key, doubt, DIMENSIONS[field] == "fraction")

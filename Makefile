@@ -3,7 +3,8 @@
 #   make test    every gate: lint, types, rooms, then all tests against the built wheel
 #   make lint    the gates that need no test run          make format   lay out the code
 #   make measure the local runs, anew, on an idle machine (about three minutes; shaped links need root)
-#   make bench   the benchmarks (in the checkout)         make clean / make distclean
+#   make bench   the benchmarks (in the checkout)         make docs     the documentation site, in out/site
+#   make clean / make distclean
 # PYTHON=python3.12 picks an interpreter; PYTEST_ARGS="-x -k sharding" narrows a test run.
 
 SHELL := bash
@@ -11,7 +12,7 @@ SHELL := bash
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := test
-.PHONY: run test lint format bench measure wheel clean distclean
+.PHONY: run test lint format bench docs measure wheel clean distclean
 
 VENV := .venv
 WHEEL_VENV := .venv-wheel
@@ -47,6 +48,9 @@ bench: $(VENV)/.dev
 measure: $(VENV)/.calibrate
 	$(BIN)/recscale calibrate measure --record tests/data/local_runs --isolate $(MEASURE_ARGS)
 
+docs: $(VENV)/.dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir out/site
+
 # A venv of its own for the wheel: the product is installed there, and the libraries are lent by .venv
 # through a .pth line. Such a line adds one folder and follows none of the .pth files in it, so the
 # editable install of .venv, and with it the checkout, stays out of reach.
@@ -75,7 +79,7 @@ $(VENV)/.core: $(VENV)/.made pyproject.toml
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.core
-	$(PIP) install --editable '.[dev,fast]'
+	$(PIP) install --editable '.[dev,fast,planner,cluster,calibrate,dashboard,docs]'
 	@touch $@
 
 $(VENV)/.calibrate: $(VENV)/.core

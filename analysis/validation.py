@@ -163,7 +163,7 @@ QUANTITIES: Mapping[str, Callable[[Case], float | None]] = {
     "scaling_efficiency": lambda case: 100 * case.step_elsewhere(case.policy, FEWEST) / case.parts.step,
     "refresh_ms_at_most": lambda case: case.parts.refresh,
     "pipelining_gain_at_most": lambda case: _of_five(case, lambda five: max(one.pipelining for one in five)),
-    "dense_bound_gain_over_mean_at_most": lambda case: _of_five(
+    "bound_gain_over_mean_at_most": lambda case: _of_five(
         case, lambda five: five[-1].whole / google.geometric_mean(five)
     ),
     **{name: partial(_of_bagpipe, quantity=name) for name in bagpipe.QUANTITIES},

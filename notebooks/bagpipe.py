@@ -47,8 +47,9 @@ breakdown.table()
 # %% [markdown]
 # ## How far to look
 #
-# Further means fewer fetches and a larger cache. It does not mean shorter steps here: fetches are hidden
-# anyway, while more rows are held by several workers at once, whose gradients share the network.
+# Further means fewer fetches and a larger cache. Fetches are hidden anyway; whether steps get shorter is a
+# matter of who else needs the network. Rows that stay longer are held by several workers, whose gradients
+# then travel, too: the two curves of the step part where they meet.
 
 # %%
 lookahead = figure("fig_bagpipe_lookahead").compute(*settings)
@@ -60,9 +61,9 @@ lookahead.table()
 # %% [markdown]
 # ## Faster than what
 #
-# A miss by far: the published best cases are 5.6 and 6.2. Their baselines run over Gloo, Bagpipe over
-# NCCL; ours all have Bagpipe's network, so the figure shows the policy alone. On it, one coalesced call
-# per step and `het` are faster.
+# The published best cases are 5.6 and 6.2: a miss by far. Their baselines run over Gloo, Bagpipe over NCCL;
+# ours all have Bagpipe's network, so the figure shows what the policy alone is worth. Whatever stands below
+# 1 is faster than Bagpipe here.
 
 # %%
 speedups = figure("fig_bagpipe_speedups").compute(*settings)

@@ -30,7 +30,7 @@ def breakdown(rows: Sequence[Row]) -> go.Figure:
     for field, (name, color) in PARTS.items():
         values = [float(getattr(row, field) or 0.0) for row in rows]
         if max(values) > SEEN * longest:
-            told = [f"{value:,.3g}" if value > 0.04 * longest else "" for value in values]
+            told = [style.milliseconds(value) if value > 0.04 * longest else "" for value in values]
             bar = {"x": values, "y": [row.policy for row in rows], "name": name, "text": told}
             look = {"color": color, "line": {"width": 0}}
             figure.add_bar(**bar, orientation="h", marker=look, textangle=0, hovertemplate="%{x:,.4g} ms")

@@ -50,7 +50,16 @@ class Screen:
     @cached_property
     def reference(self) -> Size | None:
         """Serialized on as many workers, or None where it cannot run."""
-        return size_of(replace(self.choice, policy=REFERENCE))
+        return None if self._serialized is None else _size(self._serialized)
+
+    @cached_property
+    def _serialized(self) -> Run | None:
+        if self.policy == REFERENCE:
+            return self.run
+        try:
+            return show(replace(self.choice, policy=REFERENCE)).run
+        except RecscaleError:
+            return None
 
     @cached_property
     def speedup(self) -> float | None:
@@ -61,9 +70,8 @@ class Screen:
     def rows(self) -> tuple[Row, ...]:
         """The run as a row of `recscale compare`, after serialized on as many workers where that differs."""
         own = row_of(self.run, self.policy)
-        if self.policy == REFERENCE or self.reference is None:
-            return (own,)
-        return row_of(show(replace(self.choice, policy=REFERENCE)).run, REFERENCE), own
+        other = None if self.policy == REFERENCE else self._serialized
+        return (own,) if other is None else (row_of(other, REFERENCE), own)
 
     @cached_property
     def schedule(self) -> Schedule:
@@ -73,10 +81,11 @@ class Screen:
     @cached_property
     def sizes(self) -> tuple[Size, ...]:
         """The chosen policy and serialized on fewer and more workers; what cannot run is left out."""
-        own = REFERENCE if self.policy == REFERENCE else self.choice.policy
-        policies = dict.fromkeys((own, REFERENCE))
-        asked = [replace(self.choice, policy=name).on(size) for name in policies for size in self._workers]
-        found = [size_of(one) for one in asked]
+        mine = self.run.scenario.cluster.ranks
+        others = [size for size in self._workers if size != mine]
+        policies = [self.choice.policy] if self.policy == REFERENCE else [self.choice.policy, REFERENCE]
+        asked = [replace(self.choice, policy=name).on(size) for name in policies for size in others]
+        found = [_size(self.run), self.reference, *map(size_of, asked)]
         return tuple(dict.fromkeys(size for size in found if size is not None))
 
     @property
@@ -99,7 +108,7 @@ class Screen:
         yield self.report.fidelity
 
 
-@lru_cache(maxsize=128)
+@lru_cache(maxsize=16)  # a run with jitter on many workers holds tens of megabytes
 def show(choice: Choice) -> Screen:
     """Return the screen for `choice`. Raises RecscaleError, in one line, where that cannot be run."""
     scenario, changes = long_enough(compose(choice))
@@ -110,9 +119,12 @@ def show(choice: Choice) -> Screen:
 def size_of(choice: Choice) -> Size | None:
     """Return what `choice` reaches, or None where it cannot run."""
     try:
-        run = run_scenario(long_enough(compose(choice))[0], ENGINE)
+        return _size(run_scenario(long_enough(compose(choice))[0], ENGINE))
     except RecscaleError:
         return None
+
+
+def _size(run: Run) -> Size | None:
     step_ms, cluster = float(run.step_ns.mean()) / 1e6, run.scenario.cluster
     if step_ms <= 0:
         return None

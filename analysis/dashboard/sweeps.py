@@ -45,8 +45,8 @@ def load_sweep(typed: str) -> Sweep:
 
 
 def table_of(rows: list[Related]) -> list[dict[str, Any]]:
-    """Return rows for a table on the screen."""
-    return [
+    """Return rows for a table on the screen; columns that nothing is known for are left out."""
+    written = [
         {
             "policy": one.row.policy,
             "workers": one.row.workers,
@@ -60,3 +60,5 @@ def table_of(rows: list[Related]) -> list[dict[str, Any]]:
         }
         for one in rows
     ]
+    known = [name for name in written[0] if any(row[name] not in (None, "") for row in written)]
+    return [{name: row[name] for name in known} for row in written]

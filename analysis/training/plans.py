@@ -2,15 +2,18 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from math import ceil
+from math import ceil, inf
 from typing import Any
 
 from analysis.training.families import COPIES_SINCE, copies, framework
+from analysis.training.machines import known
 from analysis.training.tables import Measured, Plan, Row
 from simulator.errors import InputError
+from simulator.hardware import catalog
 from simulator.units import parse_quantity
 
 Part = dict[str, Any]
+KEPT_FOR_ROWS = 0.85  # of device memory
 RECONSTRUCTED = "dlrm_dcnv2_sharding_reconstructed"
 
 
@@ -53,7 +56,19 @@ def _planned(row: Row, tables: Sequence[Part], measured: Measured) -> tuple[Plan
     known = _at(measured.configs, RECONSTRUCTED, "plans", era, shape, "per_gpu")
     if known is not None:
         return tuple(tuple(one) for one in known), _copied(measured.configs, era, shape)
-    return balanced(tables, row.hosts if row.hosts > 1 else row.per_host, copied), copied
+    blocks, span = (row.hosts, row.per_host) if row.hosts > 1 else (row.per_host, 1)
+    return balanced(tables, blocks, copied, span * _room(row, tables)), copied
+
+
+def _room(row: Row, tables: Sequence[Part]) -> float:
+    """Return how many rows with their optimizer state, four bytes a value each, fit on an accelerator."""
+    chip = known(row)[0]
+    size = (
+        catalog.accelerator(chip).hbm_bytes
+        if isinstance(chip, str)
+        else parse_quantity(chip["hbm_bytes"], "bytes")
+    )
+    return KEPT_FOR_ROWS * float(size) / (8.0 * float(max(one["dimension"] for one in tables)))
 
 
 def _alike(other: Row, row: Row) -> bool:
@@ -78,19 +93,18 @@ def _at(data: Any, *path: str) -> Any:
     return data
 
 
-def balanced(tables: Sequence[Part], blocks: int, copied: Sequence[int] = ()) -> Plan:
-    """Return tables spread over `blocks` so that each has about as much to do, and room for its rows.
+def balanced(tables: Sequence[Part], blocks: int, copied: Sequence[int] = (), room: float = inf) -> Plan:
+    """Return tables spread over `blocks` so that each has about as much to do, and at most `room` rows.
 
     A table costs its lookups and the sum that it sends. One that costs more than an even share, or has
-    more rows than half of one, is cut; the largest pieces by either measure are placed first.
+    more rows than half of the room, is cut; the costliest pieces are placed first.
     """
     own = [place for place in range(len(tables)) if place not in copied]
     cost = {place: float(tables[place]["pooling"]) + 1 for place in own}
     rows = {place: float(tables[place]["rows"]) for place in own}
-    cuts = {place: _cuts(place, cost, rows, blocks) for place in own}
-    share = {place: max(cost[place] / sum(cost.values()), rows[place] / sum(rows.values())) for place in own}
-    order = sorted((share[place] / cuts[place], place) for place in own for _ in range(cuts[place]))
-    room = ROOM * sum(rows.values()) / blocks
+    even = sum(cost.values()) / blocks
+    cuts = {p: max(1, min(blocks, max(round(cost[p] / even), ceil(2 * rows[p] / room)))) for p in own}
+    order = sorted((max(cost[p] / even, rows[p] / room) / cuts[p], p) for p in own for _ in range(cuts[p]))
     load, held, lists = [0.0] * blocks, [0.0] * blocks, [set[int]() for _ in range(blocks)]
     for _, place in reversed(order):
         size, piece = rows[place] / cuts[place], cost[place] / cuts[place]
@@ -100,15 +114,6 @@ def balanced(tables: Sequence[Part], blocks: int, copied: Sequence[int] = ()) ->
         load[block], held[block] = load[block] + piece, held[block] + size
         lists[block].add(place)
     return tuple(tuple(sorted(one)) for one in lists)
-
-
-ROOM = 1.25  # times an even share of all rows that one block may hold
-
-
-def _cuts(place: int, cost: Mapping[int, float], rows: Mapping[int, float], blocks: int) -> int:
-    by_cost = round(cost[place] * blocks / sum(cost.values()))
-    by_rows = ceil(2 * rows[place] * blocks / sum(rows.values()) - 1e-9)
-    return max(1, min(blocks, max(by_cost, by_rows)))
 
 
 def _placed(plan: Plan, copied: Sequence[int], span: int) -> Part:

@@ -176,5 +176,11 @@ def _moved(work: Work, costs: CostModel) -> dict[str, float]:
             for link, crossing in flow.crossing.items():
                 moved[link] = moved.get(link, 0.0) + flow.bytes * crossing
     if moved.keys() <= {"near", "far"}:
-        return moved
+        return {level: size / _pace(work, costs, level) for level, size in moved.items()}
     return {"near": _longest(getattr(work, "bytes", 0.0)) * (2 if isinstance(work, AllReduceWork) else 1)}
+
+
+def _pace(work: Work, costs: CostModel, level: str) -> float:
+    """Return how many bytes one counts for on a level's links: less than one where a group goes faster."""
+    far = costs.network.ground(getattr(work, "group", None)).far
+    return 1.0 if far is None else far.neighbour.get(level, 1.0)

@@ -148,6 +148,8 @@ class SharedNetwork:
             yield self._until(int(self.env.now) + late)
         del self._held[tag]
         self._tell()
+        if held:
+            self._traffic.forget(tag)
         return held
 
     def _tell(self) -> None:

@@ -55,6 +55,12 @@ class Traffic:
         self._settle([host for host in self.hosts if host.holds_up], self.tags, self.felt)
         return max([rank.late.pop(tag, 0.0) for host in self.hosts for rank in host.ranks], default=0.0)
 
+    def forget(self, tag: int) -> None:
+        """Drop what the flows of `tag`, now over, have fallen behind since: nobody asks for it again."""
+        for host in self.hosts:
+            for rank in host.ranks:
+                rank.late.pop(tag, None)
+
     def _settle(self, hosts: Sequence[Host], tags: tuple[int, ...], felt: Felt) -> None:
         going_on = [host.catch_up() for host in hosts]
         self.tags, self.felt = tags, felt

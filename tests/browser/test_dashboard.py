@@ -1,4 +1,4 @@
-"""The dashboard in a real browser, served as people serve it: it answers, it refuses, it stays on this machine."""
+"""The dashboard in a real browser, served as people serve it: it answers, refuses, and stays at home."""
 
 import re
 import shutil

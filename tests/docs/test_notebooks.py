@@ -7,6 +7,7 @@ import ast
 import base64
 import os
 import resource
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +17,12 @@ from nbclient import NotebookClient
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 SOURCES = sorted((CHECKOUT / "notebooks").glob("*.py"))
-SECONDS_PER_CELL = 120  # of a loaded machine
+SECONDS_PER_CELL = 180  # of a loaded machine
 CPU_SECONDS = 90  # of all notebooks together
 PAPERS = {"nestpipe": "fig_nestpipe_", "google": "fig_google_", "bagpipe": "fig_bagpipe_"}
 WHAT_IFS = {"policy_by_scale", "nic_bandwidth", "deadline"}
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
-ONE_PIXEL_HIGH_AND_MORE = 10_000  # bytes of a picture that shows something
+BYTES_OF_A_PICTURE = 10_000  # one that shows something has more
 
 
 def cells(source: Path, kind: str) -> list[str]:
@@ -32,14 +33,28 @@ def by_name(source: Path) -> str:
     return source.stem
 
 
+@dataclass
+class Executed:
+    """Notebooks with their outputs, each run once, and the CPU seconds that its kernel took."""
+
+    folder: Path
+    done: dict[str, Any] = field(default_factory=dict)
+    cpu_seconds: dict[str, float] = field(default_factory=dict)
+
+    def __call__(self, source: Path) -> Any:
+        if source.stem not in self.done:
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            (self.folder / source.stem).mkdir()
+            self.done[source.stem] = run(source, self.folder / source.stem)
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+            self.cpu_seconds[source.stem] = spent
+        return self.done[source.stem]
+
+
 @pytest.fixture(scope="module")
-def executed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """All notebooks with their outputs, and the CPU seconds that their kernels took together."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = {source.stem: run(source, tmp_path_factory.mktemp(source.stem)) for source in SOURCES}
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return {**done, "cpu_seconds": spent}
+def executed(tmp_path_factory: pytest.TempPathFactory) -> Executed:
+    return Executed(tmp_path_factory.mktemp("notebooks"))
 
 
 def run(source: Path, folder: Path) -> Any:
@@ -107,16 +122,18 @@ def test_what_the_published_values_are_is_said() -> None:
     assert "Gloo" in said["bagpipe"]
 
 
-@pytest.mark.parametrize("name", [source.stem for source in SOURCES])
-def test_a_notebook_runs_and_shows_its_numbers(executed: dict[str, Any], name: str) -> None:
-    notebook = executed[name]
+@pytest.mark.parametrize("source", SOURCES, ids=by_name)
+def test_a_notebook_runs_and_shows_its_numbers(executed: Executed, source: Path) -> None:
+    notebook = executed(source)
     pictures = [base64.b64decode(picture) for picture in shown(notebook, "image/png")]
-    assert all(len(picture) > ONE_PIXEL_HIGH_AND_MORE for picture in pictures)
+    assert all(len(picture) > BYTES_OF_A_PICTURE for picture in pictures)
     assert shown(notebook, "text/html"), "no table"
-    if name in PAPERS:
-        figures = [cell for cell in cells(CHECKOUT / "notebooks" / f"{name}.py", "code") if "figure(" in cell]
-        assert len(pictures) == len(figures)
+    if source.stem in PAPERS:
+        assert len(pictures) == len([cell for cell in cells(source, "code") if "figure(" in cell])
 
 
-def test_the_notebooks_are_quick(executed: dict[str, Any]) -> None:
-    assert 0 < executed["cpu_seconds"] < CPU_SECONDS
+def test_the_notebooks_are_quick(executed: Executed) -> None:
+    for source in SOURCES:
+        executed(source)
+    assert min(executed.cpu_seconds.values()) > 0
+    assert sum(executed.cpu_seconds.values()) < CPU_SECONDS, executed.cpu_seconds

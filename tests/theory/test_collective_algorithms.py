@@ -9,6 +9,7 @@ from simulator.costs import CostModel
 from simulator.costs.algorithms import KNOWN, Choice, Overheads
 from simulator.costs.curves import AlphaBeta, Curve, Measured, Scale
 from simulator.costs.growth import law
+from simulator.costs.occupancy import passing
 from simulator.errors import InputError
 from simulator.hardware import Cluster, Fabric, Slowdown, Torus, TwoLevel, catalog
 from simulator.hardware.fabric import Link
@@ -263,6 +264,15 @@ class TestOtherFabrics:
     def test_an_unknown_algorithm_is_refused_with_the_nearest_name(self) -> None:
         with pytest.raises(InputError, match=r'no algorithm is called "rings" \(did you mean "ring"'):
             Choice(all_reduce="rings")
+
+
+def test_a_small_group_moves_all_of_its_bytes_through_the_host_link_however_fast_they_leave() -> None:
+    """Where rates fall with scale, a group's links are faster than those of the whole job."""
+    work, link = AllToAllWork(S, group=Members(16)), catalog.machine("dgx_a100").accelerator
+    for decay in (None, 100.0):
+        costs = CostModel(cluster(TwoLevel(NEAR, FAR, decay_workers=decay), 8, 16))
+        found = passing(work, costs)["device_to_host"]
+        assert found == pytest.approx(S * 8 / 16 / link.host_link_bandwidth)
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ class LocalMachine:
         cycles = -(-BATCHES // graph.period)
         timeline = self._simulated(graph, costs, cycles)
         if self.refill:
-            rested = rests(timeline, self.refill)
+            rested = rests(timeline, costs, self.refill)
             timeline = self._simulated(graph, replace(costs, rested=rested), cycles)
         updates = timeline.update_ns.max(axis=1)
         return np.asarray(np.diff(updates)[SKIPPED : len(updates) - 1 - DROPPED] / 1e9)
@@ -108,26 +108,27 @@ class LocalMachine:
         return run_events(graph, durations, folded=False, contention=Contention.of(graph, costs))
 
 
-def rests(timeline: Timeline, refill: float) -> dict[Work, float]:
-    """Return how full a token bucket was before each flow of a run; `refill` seconds fill an empty one."""
-    flows = [i for i, node in enumerate(timeline.graph.nodes) if isinstance(node.stage.work, Wire)]
+def rests(timeline: Timeline, costs: MeasuredCosts, refill: float) -> dict[Work, float]:
+    """Return how full a token bucket was before each flow of a run; `refill` seconds fill an empty one.
+
+    What a collective's own thread does first is no rest: several in a row, which leave the link none, were
+    measured with it.
+    """
+    works = [node.stage.work for node in timeline.graph.nodes]
+    handling: dict[Work, float] = {
+        w: costs.handling(w.operation, w.size) * 1e9 for w in works if isinstance(w, Wire)
+    }
     instances = sorted(
         (int(timeline.began_ns[node, cycle, 0]), int(timeline.end_ns[node, cycle, 0]), node)
-        for node in flows
+        for node, work in enumerate(works)
         for cycle in range(SKIPPED, timeline.cycles - DROPPED)
+        if isinstance(work, Wire)
     )
-    filled: dict[int, list[float]] = {node: [] for node in flows}
+    filled: dict[Work, list[float]] = {work: [] for work in handling}
     busy_until = None
     for began, ended, node in instances:
         if busy_until is not None:
-            filled[node].append(min(1.0, max(0.0, began - busy_until) / 1e9 / refill))
+            rest = max(0.0, began - handling[works[node]] - busy_until) / 1e9
+            filled[works[node]].append(min(1.0, rest / refill))
         busy_until = ended if busy_until is None else max(busy_until, ended)
-    return {
-        timeline.graph.nodes[node].stage.work: float(np.mean(shares or [1.0]))
-        for node, shares in filled.items()
-    }
-
-
-def middle(steps: FloatArray) -> float:
-    """Return the median of steps that counts: measured and predicted ones are compared by it."""
-    return float(np.median(steps))
+    return {work: float(np.mean(shares or [1.0])) for work, shares in filled.items()}

@@ -49,13 +49,17 @@ class CachedTrainer(ServedTrainer):
         self.later: dict[int, Due] = {}
 
     def _operation(self, name: str, stream: str) -> Operation:
-        own: dict[str, Operation] = {"look_ahead": self.read, "fetch": self.fetch, "apply": self.apply}
+        own: dict[str, Operation] = {
+            "look_ahead": self.read,
+            "fetch": self.fetch,
+            "apply": self.apply,
+            "write_back": self.write_rows_back,
+        }
         if name in own:
             return own[name]
         over: dict[str, Callable[[int, Channel], None]] = {
             "sync_now": self.sync_now,
             "sync_later": self.sync_later,
-            "write_back": self.write_rows_back,
         }
         if name in over:
             return lambda batch: over[name](batch, self.channels[stream])
@@ -117,13 +121,12 @@ class CachedTrainer(ServedTrainer):
         for array, updated in zip(self.cache, rows, strict=True):
             scatter(array, due.rows, updated)
 
-    def write_rows_back(self, number: int, channel: Channel) -> None:
+    def write_rows_back(self, number: int) -> None:
         """Each worker writes an even part of the rows that have left the cache."""
         gone = self.schedule.written.get(number, NOTHING)
         self._write(gone)
         for array in self.cache:
             array[gone] = np.nan
-        channel.barrier()
 
     def _write(self, rows: IntArray) -> None:
         order, at = self._by_server(rows[self._servers.sender :: self.ranks])

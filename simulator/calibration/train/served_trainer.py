@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.calibration.measure.channel import Array, Channel
+from simulator.calibration.measure.channel import Array
 from simulator.calibration.measure.kernels import distinct
 from simulator.calibration.train.executor import Operation
 from simulator.calibration.train.row_client import Calls, RowClient
@@ -12,6 +12,8 @@ from simulator.calibration.train.settings import Settings
 from simulator.calibration.train.shards import by_owner, codes, places
 from simulator.calibration.train.trainer import Micro, Trainer
 from simulator.quantities import IntArray
+
+ALL_IN = "all_"  # such stages wait until servers have what all workers sent
 
 
 def calls_of(settings: Settings) -> Calls:
@@ -33,9 +35,9 @@ class ServedTrainer(Trainer):
         return self.client
 
     def _operation(self, name: str, stream: str) -> Operation:
-        own: dict[str, Operation] = {"collect": self.collect, "fetch": self.fetch}
-        if name == "push":
-            return lambda batch: self.push(batch, self.channels[stream])
+        own: dict[str, Operation] = {"collect": self.collect, "fetch": self.fetch, "push": self.push}
+        if name.startswith(ALL_IN):
+            return lambda batch: self.channels[stream].barrier()
         return own[name] if name in own else super()._operation(name, stream)
 
     def collect(self, number: int) -> None:
@@ -50,11 +52,10 @@ class ServedTrainer(Trainer):
         micro = self.batches[number].micros[0]
         micro.rows = np.concatenate(self._servers.fetch(self._places_of(micro)))
 
-    def push(self, number: int, channel: Channel) -> None:
-        """Send the gradients; go on when all workers have."""
+    def push(self, number: int) -> None:
+        """Send the gradients."""
         micro = self.batches[number].micros[0]
         self._servers.push(number, self._places_of(micro), self._gradients(micro))
-        channel.barrier()
 
     def _gradients(self, micro: Micro) -> list[Array]:
         assert micro.gradient is not None

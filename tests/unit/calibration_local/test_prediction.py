@@ -167,7 +167,7 @@ def test_a_token_bucket_is_full_after_a_rest_and_empty_right_after_a_flow() -> N
     graph = compile_pipeline(unfolded(planned(settings, 2)))
     timeline = where._simulated(graph, where.costs(settings), 40)
     filled = {
-        n.stage.name.partition("/")[0]: rests(timeline, 1e-3)[n.stage.work]
+        n.stage.name.partition("/")[0]: rests(timeline, where.costs(settings), 1e-3)[n.stage.work]
         for n in graph.nodes
         if isinstance(n.stage.work, Wire)
     }

@@ -1,6 +1,6 @@
 """Runs that were recorded on a quiet machine, predicted from the primitives recorded beside them.
 
-`make measure` records them anew. Targets: 29 November 2026, on two cores of an EPYC.
+`make measure` records them anew. The targets stand in docs/guides/calibrate.md.
 """
 
 from collections.abc import Callable

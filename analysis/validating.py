@@ -1,6 +1,6 @@
-"""All measured cases of a folder and their predictions: training steps, collectives, matrix products.
+"""All measured cases of a folder and their predictions: training steps, collectives, matrix products, runs.
 
-A folder has some of `training`, `collectives` and `kernels`, each with the files and columns of its kind.
+A folder has some of `PARTS`, each with the files and columns of its kind.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from analysis.validated import Validated
+from analysis.validating_recorded import local_runs, profiled
 from simulator.errors import InputError, Where
 
 if TYPE_CHECKING:
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 COVERAGE = 0.8
 FEWEST = 8  # errors that make a quantile
 # Half widths of bands where a folder has too few cases of a kind to say it: what the shipped fits promise.
-UNTOLD = {"collective": 0.3, "gemm": 0.2}
-PARTS = ("training", "collectives", "kernels")
+UNTOLD = {"collective": 0.3, "gemm": 0.2, "local": 0.12, "trace": 0.25}
+PARTS = ("training", "collectives", "kernels", "traces", "local_runs")
 
 
 def validate_folder(folder: Path) -> list[Validated]:
@@ -30,7 +31,8 @@ def validate_folder(folder: Path) -> list[Validated]:
         raise InputError("there is no such folder", Where(str(folder)))
     if not any((folder / part).is_dir() for part in PARTS):
         raise InputError(f"the folder has none of {', '.join(PARTS)}", Where(str(folder)))
-    return [*training(folder), *_banded(collectives(folder)), *_banded(products(folder))]
+    parts = (collectives, products, profiled, local_runs)
+    return [*training(folder), *(case for part in parts for case in _banded(part(folder)))]
 
 
 def training(folder: Path) -> list[Validated]:

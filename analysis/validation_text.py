@@ -8,9 +8,9 @@ is not up to date. The figures are those of `analysis/published.csv`, where each
 
 Every published figure has one role: {roles}.
 Only predictions can be evidence. Confidence: {confidence}.
-All NestPipe figures (arXiv 2604.06956) were taken from public summaries of the paper, not from the paper; those
-of Google's TPUs (arXiv 2501.10546) from a review of it. Google's models are not public: the figures marked G are
-gates and orderings on five models of our own (docs/decisions/0009-five-models-for-google.md).
+All NestPipe figures (arXiv 2604.06956) were taken from public summaries of the paper, not from the paper;
+those of Google's TPUs (arXiv 2501.10546) from a review of it. Google's models are not public: the figures
+marked G are gates and orderings on five models of our own (docs/decisions/0009-five-models-for-google.md).
 
 **In short: this page is a check of structure and no evidence that steps are predicted well.** {count} figures
 share no number with a fit and were simulated ({clean}). The bounds among them are kept, the others

@@ -49,7 +49,7 @@ breakdown.table()
 #
 # Further means fewer fetches and a larger cache. Fetches are hidden anyway; whether steps get shorter is a
 # matter of who else needs the network. Rows that stay longer are held by several workers, whose gradients
-# then travel, too: the two curves of the step part where they meet.
+# then travel, too. What lies between the two curves of the step is time in which they share the network.
 
 # %%
 lookahead = figure("fig_bagpipe_lookahead").compute(*settings)

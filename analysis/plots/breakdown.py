@@ -181,7 +181,7 @@ def _draw_line(figure: "Figure", page: _Page, place: int, highest: float) -> Non
 def _frame_panel(axes: "Axes", panel: _Panel, first: bool) -> None:
     names = [str(row["policy"]).replace("_", " ") for row in panel.rows]
     axes.set_title(panel.title, size=style.NORMAL, pad=4)
-    axes.set_xticks(range(len(names)), names, rotation=TILT, ha="right", rotation_mode="anchor")
+    axes.set_xticks(range(len(names)), names, rotation=TILT, **_NAME)
     axes.tick_params(axis="x", length=0, pad=2)
     axes.tick_params(axis="y", length=2.5 if first else 0, width=0.6, labelleft=first)
     style.separate_thousands(axes.yaxis)
@@ -190,7 +190,7 @@ def _frame_panel(axes: "Axes", panel: _Panel, first: bool) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines["left"].set_visible(first)
     if first:
-        axes.set_ylabel(f"{panel.scenario}\ntime per step (ms)")
+        axes.set_ylabel(f"{panel.scenario}\ntime per step (ms)", parse_math=False)
 
 
 def _draw_bar(axes: "Axes", place: int, row: Mapping[str, Any], size: float) -> None:
@@ -206,6 +206,7 @@ def _draw_bar(axes: "Axes", place: int, row: Mapping[str, Any], size: float) -> 
     axes.annotate(style.milliseconds(row["step_ms"]) + speedup, (place, below), (0, 2), **_TEXT, size=size)
 
 
+_NAME: dict[str, Any] = {"ha": "right", "rotation_mode": "anchor", "parse_math": False}
 _TEXT: dict[str, Any] = {"textcoords": "offset points", "ha": "center", "va": "bottom", "linespacing": 1.1}
 
 

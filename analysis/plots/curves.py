@@ -67,10 +67,11 @@ def draw_front(rows: Sequence[Row], front: Sequence[Row], path: Path) -> None:
 
 def _scale_throughput(axes: "Axes", values: Sequence[float]) -> None:
     """Write `20 M` instead of 20000000; over more than a decade, along a logarithm."""
-    from matplotlib.ticker import EngFormatter
+    from matplotlib.ticker import EngFormatter, NullFormatter
 
     if max(values) > DECADE * min(values):
         axes.set_xscale("log")
+        axes.xaxis.set_minor_formatter(NullFormatter())
     axes.xaxis.set_major_formatter(EngFormatter(sep=" "))
 
 
@@ -90,10 +91,11 @@ def _look(place: int) -> dict[str, Any]:
 @contextmanager
 def _axes(path: Path) -> "Iterator[Axes]":
     """Give one pair of axes, with a legend beside it; it is saved to `path` at the end."""
+    import matplotlib
     from matplotlib.figure import Figure
 
     style.check_suffix(path)
-    with style.house_style():
+    with style.house_style(), matplotlib.rc_context({"text.parse_math": False}):  # "$" is a sign in names
         figure = Figure(figsize=(style.WIDTH, HEIGHT), layout="constrained")
         axes: Axes = figure.add_subplot()
         axes.grid(True, color=style.PALE, linewidth=0.6)

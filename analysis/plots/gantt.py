@@ -48,7 +48,8 @@ def draw_gantt(run: Run, path: Path, steps: int = 3) -> None:
         chart = _Chart(schedule, axes)
         chart.draw()
         draw_legend(figure, schedule, chart.short_words(), chart.footnote())
-        figure.text(0.5, 1 - 0.14 / height, title(run), ha="center", va="center", size=style.LARGE)
+        look: dict[str, Any] = {"ha": "center", "va": "center", "parse_math": False}  # "$" is a sign here
+        figure.text(0.5, 1 - 0.14 / height, title(run), size=style.LARGE, **look)
         style.save(figure, path)
 
 

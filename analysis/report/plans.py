@@ -80,7 +80,7 @@ def _picture(answer: Answer) -> str:
 
 
 def _row(plan: Plan) -> dict[str, Any]:
-    name = f"{short(plan.hardware)}, {short(plan.policy.kind)}".replace("$", r"\$")
+    name = f"{short(plan.hardware)}, {short(plan.policy.kind)}"
     return {
         "policy": name,
         "throughput_samples_per_s": plan.throughput_samples_per_s,

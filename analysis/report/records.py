@@ -45,7 +45,7 @@ class Row:
     """One result, wherever it was found. Times in ms per step; `parts` is what a step is spent on.
 
     `band` is the interval of the step and `beyond` whether it lies outside of what fits have seen; `at`
-    says what else a sweep had set.
+    says what else a sweep had set, or which engine made a run.
     """
 
     scenario: str
@@ -176,4 +176,5 @@ class RunRecord(Part):
             families(told.bottleneck),
             (told.interval_ms.low, told.interval_ms.high) if told.interval_ms else None,
             bool(told.extrapolated),
+            f"engine {short(self.engine)}",
         )

@@ -23,11 +23,11 @@ class Related:
 
     @property
     def drawn(self) -> dict[str, Any]:
-        """The row in the words that pictures take; a dollar sign is text to them, no formula."""
+        """The row in the words that pictures take."""
         row = self.row
         return {
-            "scenario": row.scenario.replace("$", r"\$"),
-            "policy": row.policy.replace("$", r"\$"),
+            "scenario": row.scenario,
+            "policy": row.policy,
             "workers": row.workers,
             "step_ms": row.step_ms,
             "throughput_samples_per_s": row.throughput,

@@ -29,14 +29,16 @@ def gemm_time(accelerator: Accelerator, precision: str) -> GemmTime:
 
     Unmeasured GPUs reach at best the share of the peak that a measured one does, and their memory
     efficiency of the bandwidth, with the tile waste and the sharpness of the measured ones; other devices
-    their own matrix efficiency; arithmetic outside of matrix engines reaches `vector_share`. An
-    accelerator that bears a measured one's name and has other nominal rates is as much faster or slower
-    (our assumption). Raises InputError for an unknown precision.
+    their own matrix efficiency; arithmetic outside of matrix engines reaches `vector_share`. An entry
+    was measured on the first of its accelerators: another one of its list, or one that bears such a name
+    and has other nominal rates, is as much faster or slower as its peak and its bandwidth are (our
+    assumption). Raises InputError for an unknown precision.
     """
     known = _known(accelerator.name, precision)
     if known is None:
         return GemmTime(_assumed(accelerator, precision))
-    return _at_rates_of(accelerator, precision, known)
+    measured, found = known
+    return _at_rates_of(accelerator, precision, catalog.accelerator(measured), found)
 
 
 def attention_share() -> float:
@@ -44,19 +46,19 @@ def attention_share() -> float:
     return float(_read()["general"]["attention_share"]["value"])
 
 
-def _known(name: str, precision: str) -> GemmTime | None:
+def _known(name: str, precision: str) -> tuple[str, GemmTime] | None:
+    """Return the accelerator that was measured for one of this name, and what was found."""
     for entry in _read()["entries"].values():
         formats = entry["precisions"].get(precision)
         if name in entry["accelerators"] and formats is not None:
-            return measured_law(entry["device"], formats)
+            return entry["accelerators"][0], _measured()[entry["device"], formats]
     return None
 
 
-def _at_rates_of(accelerator: Accelerator, precision: str, found: GemmTime) -> GemmTime:
-    """Return what was found for the catalog's accelerator of that name, as much faster as this one is."""
-    nominal = catalog.accelerator(accelerator.name)
-    faster = accelerator.peak(precision) / nominal.peak(precision)
-    wider = accelerator.hbm_bandwidth / nominal.hbm_bandwidth
+def _at_rates_of(wanted: Accelerator, precision: str, measured: Accelerator, found: GemmTime) -> GemmTime:
+    """Return what was `found` on the `measured` accelerator, as much faster as the wanted one is."""
+    faster = wanted.peak(precision) / measured.peak(precision)
+    wider = wanted.hbm_bandwidth / measured.hbm_bandwidth
     if faster == wider == 1.0:
         return found
     law = replace(found.law, rate=found.law.rate * faster, bandwidth=found.law.bandwidth * wider)
@@ -72,7 +74,7 @@ def _assumed(accelerator: Accelerator, precision: str) -> TileLaw:
     share = general["vector_share"]["value"] if plain else share
     return TileLaw(
         rate=peak * share,
-        bandwidth=accelerator.hbm_bandwidth * accelerator.memory_efficiency,
+        bandwidth=accelerator.streaming_bandwidth,
         start_up=accelerator.launch_time,
         units=units or 1.0,
         quantisation=general["quantisation"]["value"] if units else 0.0,

@@ -7,9 +7,7 @@ import numpy as np
 from simulator.costs.gemm import Shapes
 from simulator.costs.gemm_catalog import attention_share, gemm_time
 from simulator.hardware import Accelerator
-from simulator.quantities import Amount, DenseWork
-
-WIDTHS = {"fp32": 4.0, "tf32": 4.0, "fp16": 2.0, "bf16": 2.0, "fp8": 1.0, "int8": 1.0}
+from simulator.quantities import Amount, DenseWork, value_bytes
 
 
 @dataclass(frozen=True)
@@ -22,7 +20,7 @@ class Kernels:
 
     def seconds(self, work: DenseWork, accelerator: Accelerator) -> Amount:
         """Return the time of `work` on `accelerator`, seconds. Raises InputError for an unknown precision."""
-        passes = work.memory_bytes / (accelerator.hbm_bandwidth * accelerator.memory_efficiency)
+        passes = work.memory_bytes / accelerator.streaming_bandwidth
         others = passes + work.kernels * accelerator.launch_time
         return _arithmetic(work, accelerator) + others if np.any(work.flops) else others
 
@@ -31,7 +29,7 @@ def _arithmetic(work: DenseWork, accelerator: Accelerator) -> Amount:
     peak = accelerator.peak(work.precision)
     if work.products is None or not len(work.products):
         return work.flops / (peak * accelerator.matrix_efficiency)
-    width = WIDTHS.get(work.precision, 4.0)
+    width = float(value_bytes(work.precision))
     shapes = Shapes.of(work.products, width, width)
     products = gemm_time(accelerator, work.precision).busy(shapes)
     fused = np.maximum(work.flops - work.share * float(shapes.flops.sum()), 0.0)

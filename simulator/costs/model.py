@@ -3,30 +3,32 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, singledispatchmethod
-from typing import Protocol
 
 import numpy as np
 
 from simulator.costs.algorithms import AS_TUNED, PLAIN, Choice, Overheads, Plan
 from simulator.costs.collectives import Network
 from simulator.costs.curves import Curve
+from simulator.costs.dense import ROOFLINE, DenseSpeed
 from simulator.costs.phases import Phase, in_rounds
 from simulator.costs.planning import plan
 from simulator.costs.rows import FROM_MEMORY, RowSpeed, row_seconds
 from simulator.costs.rpc import rpc_seconds, server_seconds
 from simulator.errors import InputError
-from simulator.hardware import Accelerator, Cluster
+from simulator.hardware import Cluster
 from simulator.quantities import (
     AllGatherWork,
     AllReduceWork,
     AllToAllWork,
     Amount,
     BroadcastWork,
+    Collective,
     CopyWork,
     CpuWork,
     DenseWork,
     HoldWork,
     InTurn,
+    PartsWork,
     PointToPointWork,
     ReduceScatterWork,
     RowWork,
@@ -34,56 +36,10 @@ from simulator.quantities import (
     ServerWork,
     Together,
     Work,
+    busiest,
 )
 
-_Grouped = AllToAllWork | AllReduceWork | ReduceScatterWork
-
-
-class DenseSpeed(Protocol):
-    """How fast an accelerator does dense work."""
-
-    def seconds(self, work: DenseWork, accelerator: Accelerator) -> Amount:
-        """Return the time of `work` on `accelerator`, seconds."""
-
-
-@dataclass(frozen=True)
-class Roofline:
-    """Matrix products at their measured share of the peak, then element-wise passes, then launches.
-
-    They are added: a product does not overlap the element-wise kernel that needs its result.
-    """
-
-    def seconds(self, work: DenseWork, accelerator: Accelerator) -> Amount:
-        """Return flops / achieved rate + bytes / achieved bandwidth + launches."""
-        others = _passes(work, accelerator) + work.kernels * accelerator.launch_time
-        if not np.any(work.flops):  # passes alone need no matrix engine, and no peak rate of one
-            return others
-        return _over(work.flops, accelerator.peak(work.precision) * accelerator.matrix_efficiency) + others
-
-
-@dataclass(frozen=True)
-class Utilization:
-    """A measured share of the peak for the whole model: it contains passes, launches and idle gaps.
-
-    `share` is executed flops (recomputation included) over peak flops. Work without flops, such as
-    an optimizer's passes, is timed by its memory traffic.
-    """
-
-    share: float
-
-    def seconds(self, work: DenseWork, accelerator: Accelerator) -> Amount:
-        """Return flops / (peak * share), or the time of the passes when there are no flops."""
-        if not np.any(work.flops):
-            return _passes(work, accelerator) + work.kernels * accelerator.launch_time
-        return _over(work.flops, accelerator.peak(work.precision) * self.share)
-
-
-def _passes(work: DenseWork, accelerator: Accelerator) -> Amount:
-    return _over(work.memory_bytes, accelerator.hbm_bandwidth * accelerator.memory_efficiency)
-
-
-def _over(amount: Amount, rate: float) -> Amount:
-    return amount / rate
+_Grouped = AllToAllWork | AllReduceWork | PartsWork
 
 
 @dataclass(frozen=True)
@@ -97,7 +53,7 @@ class CostModel:
     """
 
     cluster: Cluster
-    dense: DenseSpeed = Roofline()
+    dense: DenseSpeed = ROOFLINE
     rows: RowSpeed = FROM_MEMORY
     curves: Mapping[str, Curve] = field(default_factory=dict, hash=False)
     algorithms: Choice = AS_TUNED
@@ -137,7 +93,7 @@ class CostModel:
     @_seconds.register
     def _cpu(self, work: CpuWork) -> Amount:
         """Cores and DRAM are this rank's even share of its host."""
-        traffic = _over(work.memory_bytes, self.cluster.dram_bandwidth_per_rank)
+        traffic = work.memory_bytes / self.cluster.dram_bandwidth_per_rank
         cores = work.core_seconds / self.cluster.cores_per_rank
         return np.maximum(cores, traffic) / self.cluster.speed("host")
 
@@ -156,39 +112,41 @@ class CostModel:
     @_seconds.register
     def _copy(self, work: CopyWork) -> Amount:
         """A copy within device memory reads and writes every byte."""
-        accelerator = self.cluster.accelerator
         if work.path == "device":
-            rate = accelerator.hbm_bandwidth * accelerator.memory_efficiency
-            return _over(2 * work.bytes, rate) / self.cluster.speed("memory")
-        return _over(work.bytes, self.cluster.copy_bandwidth) / self.cluster.speed("copy")
+            rate = self.cluster.accelerator.streaming_bandwidth
+            return 2 * work.bytes / rate / self.cluster.speed("memory")
+        return work.bytes / self.cluster.copy_bandwidth / self.cluster.speed("copy")
 
     @_seconds.register(AllToAllWork)
     @_seconds.register(AllReduceWork)
-    @_seconds.register(ReduceScatterWork)
+    @_seconds.register(PartsWork)
     @_seconds.register(BroadcastWork)
     @_seconds.register(PointToPointWork)
-    def _collective(self, work: Work) -> Amount:
+    def _collective(self, work: Collective) -> Amount:
         return self.network.alone(self.phases(work))
 
     @singledispatchmethod
     def phases(self, work: Work) -> tuple[Phase, ...]:
         """Return what a collective does, phase by phase; other work is one phase without flows."""
-        return (Phase(float(np.max(self.seconds(work)))),)
+        return (Phase(busiest(self.seconds(work))),)
 
     @phases.register
     def _all_to_all_phases(self, work: AllToAllWork) -> tuple[Phase, ...]:
         received = work.bytes if work.received_bytes is None else work.received_bytes
-        once = self._as_measured("all_to_all", float(np.max(np.maximum(work.bytes, received))), work)
+        once = self._as_measured("all_to_all", busiest(np.maximum(work.bytes, received)), work)
         return in_rounds(once, work.rounds)
 
     @phases.register
     def _all_reduce_phases(self, work: AllReduceWork) -> tuple[Phase, ...]:
-        return self._as_measured("all_reduce", float(np.max(work.bytes)), work)
+        return self._as_measured("all_reduce", busiest(work.bytes), work)
 
     @phases.register
     def _reduce_scatter_phases(self, work: ReduceScatterWork) -> tuple[Phase, ...]:
-        name = "all_gather" if isinstance(work, AllGatherWork) else "reduce_scatter"
-        return in_rounds(self._as_measured(name, float(np.max(work.bytes)), work), work.rounds)
+        return in_rounds(self._as_measured("reduce_scatter", busiest(work.bytes), work), work.rounds)
+
+    @phases.register
+    def _all_gather_phases(self, work: AllGatherWork) -> tuple[Phase, ...]:
+        return in_rounds(self._as_measured("all_gather", busiest(work.bytes), work), work.rounds)
 
     @phases.register(BroadcastWork)
     @phases.register(PointToPointWork)
@@ -235,7 +193,7 @@ class CostModel:
     def _in_turn(self, work: InTurn) -> Amount:
         """A collective with local work before it ends for nobody before the slowest rank is done."""
         total = sum((self.seconds(part) for part in work.parts), start=0.0)
-        return float(np.max(total)) if work.rendezvous else total
+        return busiest(total) if work.rendezvous else total
 
     @_seconds.register
     def _together(self, work: Together) -> Amount:

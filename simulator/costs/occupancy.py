@@ -9,27 +9,26 @@ the work needs to run at its full speed; at most 1.
 
 from functools import singledispatch
 
-import numpy as np
-
 from simulator.costs.model import CostModel
 from simulator.costs.rows import connection
 from simulator.costs.rpc import busy_seconds, client_seconds
 from simulator.quantities import (
     AllReduceWork,
     AllToAllWork,
-    Amount,
     BroadcastWork,
+    Collective,
     CopyWork,
     CpuWork,
     DenseWork,
     InTurn,
+    PartsWork,
     PointToPointWork,
-    ReduceScatterWork,
     RowWork,
     RpcWork,
     ServerWork,
     Together,
     Work,
+    busiest,
 )
 
 Occupancy = dict[str, float]
@@ -46,24 +45,20 @@ def occupancy(work: Work, costs: CostModel) -> Occupancy:
     return {}
 
 
-def _longest(seconds: Amount) -> float:
-    return float(np.max(seconds))
-
-
 @occupancy.register
 def _(work: DenseWork, costs: CostModel) -> Occupancy:
     """The engine is held for the whole time, gaps between launches included; passes also use HBM."""
-    total = _longest(costs.seconds(work))
+    total = busiest(costs.seconds(work))
     accelerator = costs.cluster.accelerator
-    passes = _longest(work.memory_bytes) / (accelerator.hbm_bandwidth * accelerator.memory_efficiency)
+    passes = busiest(work.memory_bytes) / accelerator.streaming_bandwidth
     return {"tensor": total, "hbm": min(total, passes)}
 
 
 @occupancy.register
 def _(work: CpuWork, costs: CostModel) -> Occupancy:
     cluster = costs.cluster
-    traffic = _longest(work.memory_bytes) / cluster.dram_bandwidth_per_rank
-    return {"cores": _longest(work.core_seconds) / cluster.cores_per_rank, "dram": traffic}
+    traffic = busiest(work.memory_bytes) / cluster.dram_bandwidth_per_rank
+    return {"cores": busiest(work.core_seconds) / cluster.cores_per_rank, "dram": traffic}
 
 
 @occupancy.register
@@ -72,7 +67,7 @@ def _(work: RowWork, costs: CostModel) -> Occupancy:
 
     In device memory it is the sparse engine that asks for them, where a chip has one.
     """
-    total = _longest(costs.seconds(work))
+    total = busiest(costs.seconds(work))
     own = work.tier == "hbm" and costs.cluster.accelerator.sparse_cores > 0
     return {work.tier: total, "sparse": total} if own else {work.tier: total}
 
@@ -94,16 +89,16 @@ def _(work: RpcWork, costs: CostModel) -> Occupancy:
 @occupancy.register
 def _(work: ServerWork, costs: CostModel) -> Occupancy:
     """A host of its own, which no rank shares."""
-    return {"oracle": _longest(costs.seconds(work))}
+    return {"oracle": busiest(costs.seconds(work))}
 
 
 @occupancy.register
 def _(work: CopyWork, costs: CostModel) -> Occupancy:
     """A copy between host and device also passes through both memories, at their full rates."""
-    total = _longest(costs.seconds(work))
+    total = busiest(costs.seconds(work))
     if work.path == "device":
         return {"hbm": total}
-    size, cluster = _longest(work.bytes), costs.cluster
+    size, cluster = busiest(work.bytes), costs.cluster
     near, far = size / cluster.accelerator.hbm_bandwidth, size / cluster.dram_bandwidth_per_rank
     found = {work.path: size / cluster.accelerator.host_link_bandwidth, "hbm": near, "dram": far}
     switch = cluster.pcie_bandwidth_per_rank
@@ -112,11 +107,11 @@ def _(work: CopyWork, costs: CostModel) -> Occupancy:
 
 @occupancy.register(AllToAllWork)
 @occupancy.register(AllReduceWork)
-@occupancy.register(ReduceScatterWork)
+@occupancy.register(PartsWork)
 @occupancy.register(BroadcastWork)
 @occupancy.register(PointToPointWork)
-def _(work: Work, costs: CostModel) -> Occupancy:
-    return {"network": _longest(costs.seconds(work))}
+def _(work: Collective, costs: CostModel) -> Occupancy:
+    return {"network": busiest(costs.seconds(work))}
 
 
 @occupancy.register(InTurn)
@@ -142,10 +137,10 @@ def passing(work: Work, costs: CostModel) -> Occupancy:
 
 @passing.register(AllToAllWork)
 @passing.register(AllReduceWork)
-@passing.register(ReduceScatterWork)
+@passing.register(PartsWork)
 @passing.register(BroadcastWork)
 @passing.register(PointToPointWork)
-def _(work: Work, costs: CostModel) -> Occupancy:
+def _(work: Collective, costs: CostModel) -> Occupancy:
     cluster, moved = costs.cluster, _moved(work, costs)
     outside = moved.get("far", 0.0) / cluster.accelerator.host_link_bandwidth
     found = {"hbm": 2 * sum(moved.values()) / cluster.accelerator.hbm_bandwidth}
@@ -165,7 +160,7 @@ def _(work: InTurn, costs: CostModel) -> Occupancy:
     return total
 
 
-def _moved(work: Work, costs: CostModel) -> dict[str, float]:
+def _moved(work: Collective, costs: CostModel) -> dict[str, float]:
     """Return the bytes that the busiest rank sends, and receives, by level: into its domain, and outside.
 
     Both are known on two levels; elsewhere they are put together, as what the collective moves at least.
@@ -177,10 +172,11 @@ def _moved(work: Work, costs: CostModel) -> dict[str, float]:
                 moved[link] = moved.get(link, 0.0) + flow.bytes * crossing
     if moved.keys() <= {"near", "far"}:
         return {level: size / _pace(work, costs, level) for level, size in moved.items()}
-    return {"near": _longest(getattr(work, "bytes", 0.0)) * (2 if isinstance(work, AllReduceWork) else 1)}
+    return {"near": busiest(work.bytes) * (2 if isinstance(work, AllReduceWork) else 1)}
 
 
-def _pace(work: Work, costs: CostModel, level: str) -> float:
+def _pace(work: Collective, costs: CostModel, level: str) -> float:
     """Return how many bytes one counts for on a level's links: less than one where a group goes faster."""
-    far = costs.network.ground(getattr(work, "group", None)).far
+    group = None if isinstance(work, PointToPointWork) else work.group
+    far = costs.network.ground(group).far
     return 1.0 if far is None else far.neighbour.get(level, 1.0)

@@ -125,16 +125,16 @@ def _ssd(work: RowWork, cluster: Cluster, speed: RowSpeed) -> Amount:
 
 def _remote(work: RowWork, cluster: Cluster, speed: RowSpeed) -> Amount:
     """Rows over this rank's connection out of its domain, at its full rate whatever the size of the job."""
-    moved = work.rows * work.row_bytes * work.passes
+    moved = work.rows * work.on_wire * work.passes
     return moved / connection(cluster) / cluster.speed("network")
 
 
 def _server(work: RowWork, cluster: Cluster, speed: RowSpeed) -> Amount:
-    """The memory of a server or its network card binds; each row crosses the card once."""
+    """The memory of a server or its network card binds; each row, and its key, crosses the card once."""
     servers = servers_of(cluster)
     memory = servers.host.dram_bandwidth * servers.host.dram_efficiency
     read = work.rows * whole_units(work.row_bytes, LINE_BYTES) * work.passes / memory
-    return np.maximum(read, work.rows * work.row_bytes / servers.bandwidth)
+    return np.maximum(read, work.rows * work.on_wire / servers.bandwidth)
 
 
 def servers_of(cluster: Cluster) -> Servers:

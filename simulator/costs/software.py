@@ -7,7 +7,8 @@ resource of ours are held on the compute stream, and reports say so.
 from dataclasses import dataclass, field
 from dataclasses import replace as replaced
 
-from simulator.costs.model import CostModel, DenseSpeed
+from simulator.costs.dense import DenseSpeed
+from simulator.costs.model import CostModel
 from simulator.errors import InputError, did_you_mean
 from simulator.hardware import Accelerator, Cluster
 from simulator.quantities import NOTHING, Amount, DenseWork, HoldWork, Work

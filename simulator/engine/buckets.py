@@ -23,7 +23,7 @@ def bucketed(durations: Durations, within: float) -> Durations:
     ns = durations.ns[:, 0]
     _, first, classes = np.unique(_places(ns, within), axis=1, return_index=True, return_inverse=True)
     classes = classes.reshape(-1).astype(np.int64)
-    longest = _longest(ns, classes, len(first))
+    longest = _longest_of_classes(ns, classes, len(first))
     spread = longest[:, classes] / np.maximum(ns, 1) - 1.0
     wide = np.broadcast_to(longest[:, None, :], (len(ns), durations.ns.shape[1], len(first)))
     return replace(
@@ -42,7 +42,7 @@ def _places(ns: IntArray, within: float) -> IntArray:
     return np.floor(np.maximum(rungs, 0.0)).astype(np.int64)
 
 
-def _longest(ns: IntArray, classes: IntArray, count: int) -> IntArray:
+def _longest_of_classes(ns: IntArray, classes: IntArray, count: int) -> IntArray:
     """Return the longest duration of each node in each class, (nodes, classes)."""
     longest = np.zeros((len(ns), count), dtype=np.int64)
     for node, row in enumerate(ns):

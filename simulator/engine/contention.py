@@ -4,14 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-import numpy as np
-
 from simulator.costs import CostModel, Phase
 from simulator.costs.occupancy import OF_HOST, occupancy, passing
 from simulator.engine.sharing import Need, Needs, Part
 from simulator.engine.weights import PER_COLLECTIVE, WeightRule
 from simulator.pipeline import MarkedGraph
-from simulator.quantities import Amount, IntArray, InTurn, Work
+from simulator.quantities import IntArray, InTurn, Work, busiest
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +72,7 @@ class _Rank:
 
     def need(self, work: Work) -> Need:
         """Return how much of each resource is needed to run at full speed."""
-        return _shares(occupancy(work, self.costs), _longest(self.costs.seconds(work)))
+        return _shares(occupancy(work, self.costs), busiest(self.costs.seconds(work)))
 
     def asked(self, work: Work, phases: Sequence[Phase]) -> Need:
         """Return the share of each resource that a collective's flows take while they pass."""
@@ -93,8 +91,8 @@ class _Rank:
         return tuple(replace(part, share=part.share / total) for part in parts) or (Part(1.0, {}),)
 
     def _part(self, work: Work) -> Part:
-        seconds = _longest(self.costs.seconds(work))
-        cap = seconds / _longest(self.idle.seconds(work)) if seconds else 1.0
+        seconds = busiest(self.costs.seconds(work))
+        cap = seconds / busiest(self.idle.seconds(work)) if seconds else 1.0
         return Part(seconds, self.need(work), max(1.0, cap))
 
 
@@ -110,10 +108,6 @@ def _in_turn(work: Work) -> list[Work]:
     if isinstance(work, InTurn):
         return [leaf for part in work.parts for leaf in _in_turn(part)]
     return [work]
-
-
-def _longest(seconds: Amount) -> float:
-    return float(np.max(seconds))
 
 
 def _shares(occupied: Mapping[str, float], seconds: float) -> dict[str, float]:

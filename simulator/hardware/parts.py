@@ -60,6 +60,11 @@ class Accelerator:
         checks.shares(self.name, gather_efficiency=self.gather_efficiency)
         _check_known(self, "vector_flops", "price_usd_per_hour", "power_watts")
 
+    @property
+    def streaming_bandwidth(self) -> float:
+        """Bytes/s that element-wise passes reach in device memory."""
+        return self.hbm_bandwidth * self.memory_efficiency
+
     def peak(self, precision: str) -> float:
         """Return the dense peak in flop/s; raise InputError naming the known precisions if it has none."""
         if precision in self.peak_flops:

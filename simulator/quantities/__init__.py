@@ -9,21 +9,36 @@ from simulator.quantities.collective import (
     AllReduceWork,
     AllToAllWork,
     BroadcastWork,
+    Collective,
     Group,
+    PartsWork,
     PointToPointWork,
     ReduceScatterWork,
 )
+from simulator.quantities.formats import VALUE_BYTES, value_bytes
 from simulator.quantities.local import CopyWork, CpuWork, DenseWork, Reuse, RowWork
 from simulator.quantities.remote import RpcWork, ServerWork
-from simulator.quantities.work import NOTHING, Amount, FloatArray, HoldWork, IntArray, InTurn, Together, Work
+from simulator.quantities.work import (
+    NOTHING,
+    Amount,
+    FloatArray,
+    HoldWork,
+    IntArray,
+    InTurn,
+    Together,
+    Work,
+    busiest,
+)
 
 __all__ = [
     "NOTHING",
+    "VALUE_BYTES",
     "AllGatherWork",
     "AllReduceWork",
     "AllToAllWork",
     "Amount",
     "BroadcastWork",
+    "Collective",
     "CopyWork",
     "CpuWork",
     "DenseWork",
@@ -32,6 +47,7 @@ __all__ = [
     "HoldWork",
     "InTurn",
     "IntArray",
+    "PartsWork",
     "PointToPointWork",
     "ReduceScatterWork",
     "Reuse",
@@ -40,4 +56,6 @@ __all__ = [
     "ServerWork",
     "Together",
     "Work",
+    "busiest",
+    "value_bytes",
 ]

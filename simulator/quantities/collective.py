@@ -50,8 +50,8 @@ class AllReduceWork(Work):
 
 
 @dataclass(frozen=True, eq=False)
-class ReduceScatterWork(Work):
-    """Vectors of `bytes` on every rank of a `group` are added up; each rank keeps an equal part.
+class PartsWork(Work):
+    """Each rank of a `group` (default: all ranks) has an equal part of a vector of `bytes`, before or after.
 
     `rounds` as in an all-to-all.
     """
@@ -62,11 +62,15 @@ class ReduceScatterWork(Work):
 
     @property
     def rendezvous(self) -> bool:
-        """Return true: the sum needs every rank."""
+        """Return true: every rank has a part of the whole."""
         return True
 
 
-class AllGatherWork(ReduceScatterWork):
+class ReduceScatterWork(PartsWork):
+    """Vectors of `bytes` on every rank of the group are added up; each rank keeps its part."""
+
+
+class AllGatherWork(PartsWork):
     """The way back: each rank's part of a vector of `bytes` goes to all ranks of the group."""
 
 
@@ -94,3 +98,6 @@ class PointToPointWork(Work):
     def rendezvous(self) -> bool:
         """Return true: a rank needs what another one sends."""
         return True
+
+
+Collective = AllToAllWork | AllReduceWork | PartsWork | BroadcastWork | PointToPointWork

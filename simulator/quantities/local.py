@@ -48,6 +48,7 @@ class RowWork(Work):
     `server` (in one such server); `passes` counts how often each row crosses the memory bus
     (1 for a read, 2 for read-modify-write, more with optimizer state). `reuse` tells how skewed the
     accesses are (None: unknown, every one reaches the memory), `launches` counts starts of a sparse engine.
+    `wire_bytes` is what a row and its key put on a network card in the busier direction (None: the row).
     """
 
     rows: Amount
@@ -56,6 +57,12 @@ class RowWork(Work):
     passes: float = 1.0
     reuse: Reuse | None = None
     launches: float = 0.0
+    wire_bytes: float | None = None
+
+    @property
+    def on_wire(self) -> float:
+        """Bytes of a row on a network card, in the busier direction."""
+        return self.row_bytes if self.wire_bytes is None else self.wire_bytes
 
 
 @dataclass(frozen=True, eq=False)

@@ -57,3 +57,8 @@ class Together(Work):
 
 
 NOTHING = InTurn(())
+
+
+def busiest(amount: Amount) -> float:
+    """Return the amount of the rank that has most."""
+    return float(np.max(amount))

@@ -138,11 +138,7 @@ def shortage(memory: Memory, cluster: Cluster) -> float:
 
 
 def _needs(memory: Memory, cluster: Cluster) -> dict[str, tuple[float, float]]:
-    have = {
-        "hbm": cluster.hbm_bytes,
-        "host": cluster.dram_bytes_per_rank,
-        "ssd": cluster.ssd_bytes_per_rank,
-    }
+    have = {"hbm": cluster.hbm_bytes, "host": cluster.dram_bytes_per_rank, "ssd": cluster.ssd_bytes_per_rank}
     return {name: (sum(getattr(memory, name).values()), have[name]) for name in MEMORIES}
 
 

@@ -1,5 +1,6 @@
 """The collectives of a run as the report lists them, with bandwidths as nccl-tests defines them."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from simulator.quantities import (
     AllReduceWork,
     AllToAllWork,
     BroadcastWork,
+    Collective,
     Group,
     InTurn,
     PointToPointWork,
@@ -20,8 +22,7 @@ from simulator.quantities import (
     Work,
 )
 
-# Sub-classes first: the first that fits names the operation.
-OPERATIONS = {
+OPERATIONS: Mapping[type[Work], str] = {
     AllGatherWork: "all_gather",
     ReduceScatterWork: "reduce_scatter",
     AllReduceWork: "all_reduce",
@@ -29,7 +30,6 @@ OPERATIONS = {
     BroadcastWork: "broadcast",
     PointToPointWork: "point_to_point",
 }
-Collective = AllReduceWork | AllToAllWork | ReduceScatterWork | BroadcastWork | PointToPointWork
 GB_PER_S = 1e9
 
 
@@ -71,7 +71,7 @@ def _is_measured(work: Work, costs: CostModel) -> bool:
 
 def operation(work: Work) -> str:
     """Return the name of a collective's operation."""
-    return next(name for kind, name in OPERATIONS.items() if isinstance(work, kind))
+    return OPERATIONS[type(work)]
 
 
 def _size(work: Work) -> float:

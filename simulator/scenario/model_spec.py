@@ -4,10 +4,10 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from simulator.quantities import value_bytes
 from simulator.scenario.base import Spec
 from simulator.scenario.fields import Bytes, Count, CountOrZero, Fraction, NonNegativeFloat
 from simulator.workload.dense import Dcnv2, DeepFm, DenseModel, Dlrm, Fuxi, Hstu, Mlp, Profile, WideAndDeep
-from simulator.workload.tables import VALUE_BYTES
 
 Precision = Literal["fp32", "tf32", "fp16", "bf16", "fp8"]
 Widths = Annotated[tuple[Count, ...], Field(min_length=1, max_length=64)]
@@ -21,7 +21,7 @@ class ModelSpec(Spec):
     @property
     def value_bytes(self) -> int:
         """Bytes of an activation."""
-        return VALUE_BYTES.get(self.precision, 4)
+        return value_bytes(self.precision)
 
     @property
     def keys_per_sample(self) -> float:

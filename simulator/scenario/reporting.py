@@ -58,10 +58,16 @@ def _fidelity(run: Run) -> str:
     kept = _kept(run)
     if run.timeline.engine == "events" and run.scenario.spec.run.contention:
         weights = f"each {run.scenario.spec.run.weights} weighing the same"
-        hosts = ", unlike ranks their host" if run.hosts_shared else ""
-        shared = f"stages of a rank share its resources{hosts}, collectives the network, max-min"
+        shared = f"stages of a rank share its resources{_hosts(run)}, collectives the network, max-min"
         return f"{kept}; {shared}, {weights}"
     return f"{kept}; nothing is shared between stages or collectives: a lower bound where they overlap"
+
+
+def _hosts(run: Run) -> str:
+    """Say whether ranks share their host: classes of nearly alike ranks know nothing of hosts."""
+    if run.durations.longer is not None:
+        return ", no host (each rank keeps its even part of it)"
+    return ", unlike ranks their host" if run.hosts_shared else ""
 
 
 def _kept(run: Run) -> str:

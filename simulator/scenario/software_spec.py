@@ -5,6 +5,7 @@ from typing import Literal
 
 from simulator.costs.software import Precision, Software
 from simulator.hardware import Cluster, TwoLevel
+from simulator.quantities import value_bytes
 from simulator.scenario.base import Spec
 from simulator.scenario.fields import (
     Bytes,
@@ -19,7 +20,6 @@ from simulator.scenario.fields import (
 from simulator.sharding import DataParallel, Rule, ShardingPlan
 from simulator.workload.dense.eager import Eager
 from simulator.workload.job import Workload
-from simulator.workload.tables import VALUE_BYTES
 
 COVERAGE = 0.8
 FASTEST_PCIE = 64e9  # bytes/s: PCIe 5.0 x16
@@ -149,7 +149,7 @@ def as_written(software: Software, workload: Workload) -> Workload:
         tables = tuple(replace(table, dtype=formats.weights) for table in workload.tables)
         workload = replace(workload, tables=tables)
     if formats.gradients:
-        workload = replace(workload, gradient_bytes=float(VALUE_BYTES[formats.gradients]))
+        workload = replace(workload, gradient_bytes=float(value_bytes(formats.gradients)))
     return replace(workload, model=Eager(workload.model)) if software.passes == "eager" else workload
 
 
@@ -159,6 +159,6 @@ def as_placed(software: Software, plan: ShardingPlan, workload: Workload) -> Sha
     if small:
         plan = replace(plan, rules=(*plan.rules, Rule(small, DataParallel())))
     if software.precision.wire:
-        width = float(VALUE_BYTES[software.precision.wire])
+        width = float(value_bytes(software.precision.wire))
         plan = replace(plan, exchange=replace(plan.exchange, value_bytes=width))
     return plan

@@ -14,6 +14,7 @@ from simulator.quantities import (
     Amount,
     DenseWork,
     InTurn,
+    PartsWork,
     ReduceScatterWork,
     RowWork,
     Work,
@@ -100,7 +101,7 @@ class PooledExchange(Exchange):
         return table.lookups(samples) + samples
 
 
-def _scattered(traffic: "Traffic", collective: type[ReduceScatterWork]) -> tuple[Work, ...]:
+def _scattered(traffic: "Traffic", collective: type[PartsWork]) -> tuple[Work, ...]:
     """Return one collective per size of block that shares a table's rows."""
     spans = sorted({flow.piece.span for flow in traffic.flows if flow.piece.span > 1})
     return tuple(

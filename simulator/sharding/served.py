@@ -14,7 +14,7 @@ import numpy as np
 from simulator.errors import InputError
 from simulator.quantities import CopyWork, CpuWork, FloatArray, InTurn, RpcWork, Together, Work
 from simulator.sharding.kinds import RowWise
-from simulator.sharding.moves import access, width_total
+from simulator.sharding.moves import over_wire, width_total
 from simulator.sharding.tiers import Remote
 from simulator.workload.draws import uniforms
 from simulator.workload.tables import KEY_BYTES, EmbeddingTable
@@ -109,12 +109,12 @@ class Served:
     def _moved(self, rows: Rows, calls: Calls, way: tuple[float, str]) -> Work:
         passes, path = way
         size, ranks = width_total(rows), self.step.ranks
-        with_keys = {width + KEY_BYTES: count for width, count in rows.items()}
         share = ranks / self.servers * self.hottest
         served = {width: count * share for width, count in rows.items()}
-        sent = float(width_total(with_keys))
-        call = RpcWork(calls.count, sent, self.servers, ranks, calls.in_turn, self.hottest)
-        wire = (access(with_keys, "remote"), access(served, "server", passes))
+        handled = float(size + KEY_BYTES * sum(rows.values()))
+        call = RpcWork(calls.count, handled, self.servers, ranks, calls.in_turn, self.hottest)
+        back = path == "host_to_device"
+        wire = (over_wire(rows, "remote", back), over_wire(served, "server", back, passes))
         moving: tuple[Work, ...] = (*wire, CopyWork(size, path))
         if calls.in_turn:  # whoever waits for an answer sends nothing meanwhile
             return InTurn((call, Together(moving)))

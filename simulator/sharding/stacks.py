@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from simulator.errors import InfeasibleError, InputError
-from simulator.quantities import AllToAllWork, InTurn, ReduceScatterWork, RowWork, Together, Work
+from simulator.quantities import AllToAllWork, InTurn, PartsWork, RowWork, Together, Work
 from simulator.sharding.traffic import Traffic
 
 MOST_MINIBATCHES = 64  # buckets that ids are hashed into (jax-tpu-embedding)
@@ -54,20 +54,20 @@ class Stacks:
         return found
 
 
-def in_rounds(work: Work, rounds: int) -> Work:
-    """Return `work` started `rounds` times: the same rows and bytes, more starts of engine and network."""
+def with_starts(work: Work, count: int) -> Work:
+    """Return `work` started `count` times: the same rows and bytes, more starts of engine and network."""
     if isinstance(work, InTurn | Together):
-        return replace(work, parts=tuple(in_rounds(part, rounds) for part in work.parts))
+        return replace(work, parts=tuple(with_starts(part, count) for part in work.parts))
     if isinstance(work, RowWork) and work.tier == "hbm":
-        return replace(work, launches=float(rounds))
-    if isinstance(work, AllToAllWork | ReduceScatterWork):
-        return replace(work, rounds=rounds)
+        return replace(work, launches=float(count))
+    if isinstance(work, AllToAllWork | PartsWork):
+        return replace(work, rounds=count)
     return work
 
 
 def started(work: Work, traffic: Traffic) -> Work:
     """Return `work` as the plan of `traffic` stacks its tables; unchanged where it does not."""
-    return work if traffic.placed.plan.stacks is None else in_rounds(work, starts(traffic))
+    return work if traffic.placed.plan.stacks is None else with_starts(work, starts(traffic))
 
 
 def starts(traffic: Traffic) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 
 from simulator.errors import InputError, did_you_mean
 from simulator.quantities import CopyWork, RpcWork, Work
-from simulator.sharding.moves import Moved, access, width_total
+from simulator.sharding.moves import Moved, access, over_wire, width_total
 from simulator.workload.caches import REPLACEMENTS
 from simulator.workload.tables import KEY_BYTES, EmbeddingTable
 
@@ -87,22 +87,22 @@ class _OverHostLink(Tier):
 
     def read(self, moved: Moved) -> tuple[Work, ...]:
         """Return the reads and the copy to the device."""
-        return (*self._access(moved), CopyWork(width_total(moved.rows), "host_to_device"))
+        return (*self._access(moved, back=True), CopyWork(width_total(moved.rows), "host_to_device"))
 
     def write(self, moved: Moved) -> tuple[Work, ...]:
         """Return the writes and the copy from the device."""
-        return (*self._access(moved), CopyWork(width_total(moved.rows), "device_to_host"))
+        return (*self._access(moved, back=False), CopyWork(width_total(moved.rows), "device_to_host"))
 
     @abstractmethod
-    def _access(self, moved: Moved) -> tuple[Work, ...]:
-        """Return what reads or writes the rows in their memory."""
+    def _access(self, moved: Moved, back: bool) -> tuple[Work, ...]:
+        """Return what reads the rows in their memory and brings them `back`, or takes them there."""
 
 
 @dataclass(frozen=True)
 class Dram(_OverHostLink):
     """Memory of the owner's host."""
 
-    def _access(self, moved: Moved) -> tuple[Work, ...]:
+    def _access(self, moved: Moved, back: bool) -> tuple[Work, ...]:
         return (access(moved.rows, "dram"),)
 
     @property
@@ -120,7 +120,7 @@ class Dram(_OverHostLink):
 class Ssd(_OverHostLink):
     """Disks of the owner's host; rows pass through a host buffer, whose traffic is small beside."""
 
-    def _access(self, moved: Moved) -> tuple[Work, ...]:
+    def _access(self, moved: Moved, back: bool) -> tuple[Work, ...]:
         return (access(moved.rows, "ssd"),)
 
     @property
@@ -138,8 +138,9 @@ class Ssd(_OverHostLink):
 class Remote(_OverHostLink):
     """Parameter servers: `servers` hosts like those of the cluster, each with 1/servers of all rows.
 
-    Keys and rows cross the rank's connection, each server serves ranks/servers of them, and the slowest of
-    network, server, host link and one call to each server sets the time. Raises InputError below one server.
+    Rows cross the rank's connection, on the way there with their keys, each server serves ranks/servers of
+    them, and the slowest of network, server, host link and one call to each server sets the time. Raises
+    InputError below one server.
     """
 
     servers: int = 1
@@ -149,14 +150,13 @@ class Remote(_OverHostLink):
         if self.servers < 1:
             raise InputError(f"at least one parameter server is needed, not {self.servers}")
 
-    def _access(self, moved: Moved) -> tuple[Work, ...]:
-        with_keys = {width + KEY_BYTES: rows for width, rows in moved.rows.items()}
+    def _access(self, moved: Moved, back: bool) -> tuple[Work, ...]:
         served = {
             width: float(np.mean(rows)) * moved.ranks / self.servers for width, rows in moved.rows.items()
         }
-        size = float(np.mean(width_total(with_keys)))
-        call = RpcWork(1.0, size, self.servers, moved.ranks)
-        return (access(with_keys, "remote"), access(served, "server"), call)
+        handled = width_total(moved.rows) + KEY_BYTES * sum(moved.rows.values())
+        call = RpcWork(1.0, float(np.mean(handled)), self.servers, moved.ranks)
+        return (over_wire(moved.rows, "remote", back), over_wire(served, "server", back), call)
 
     @property
     def stage_kind(self) -> str:

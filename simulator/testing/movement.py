@@ -7,7 +7,7 @@ import numpy as np
 
 from simulator.pipeline import Pipeline, Stage
 from simulator.policies.base import Policy
-from simulator.quantities import AllToAllWork, CopyWork, InTurn, ReduceScatterWork, RowWork, Together, Work
+from simulator.quantities import AllToAllWork, CopyWork, InTurn, PartsWork, RowWork, Together, Work
 from simulator.results.roles import leaves
 from simulator.sharding import TrainStep
 from simulator.sharding.moves import width_total
@@ -58,7 +58,7 @@ def _per_batch(pipeline: Pipeline, path: str) -> float:
 
 def _sent(stage: Stage) -> float:
     rows = [one for one in leaves(stage.work) if isinstance(one, RowWork) and one.tier == "remote"]
-    return sum(float(np.mean(one.rows)) * one.row_bytes for one in rows)
+    return sum(float(np.mean(one.rows)) * one.on_wire for one in rows)
 
 
 def _check_exchange(policy: Policy, step: TrainStep, pipeline: Pipeline) -> None:
@@ -82,12 +82,12 @@ def _check_exchange(policy: Policy, step: TrainStep, pipeline: Pipeline) -> None
         )
 
 
-def _received(work: AllToAllWork | ReduceScatterWork) -> Any:
+def _received(work: AllToAllWork | PartsWork) -> Any:
     return next(size for size in (getattr(work, "received_bytes", None), work.bytes) if size is not None)
 
 
-def _exchanges(work: Work) -> Iterator[AllToAllWork | ReduceScatterWork]:
-    if isinstance(work, AllToAllWork | ReduceScatterWork):
+def _exchanges(work: Work) -> Iterator[AllToAllWork | PartsWork]:
+    if isinstance(work, AllToAllWork | PartsWork):
         yield work
     elif isinstance(work, InTurn | Together):
         for part in work.parts:

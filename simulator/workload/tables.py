@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from simulator.errors import InputError
+from simulator.quantities import value_bytes
 from simulator.workload.clustering.sharing import Sharing, Unshared
 from simulator.workload.keys.popularity import Popularity
 
-VALUE_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2, "fp8": 1, "int8": 1}
 KEY_BYTES = 8
 UNSHARED = Unshared()
 
@@ -29,14 +29,15 @@ class EmbeddingTable:
     sharing: Sharing = UNSHARED
 
     def __post_init__(self) -> None:
-        """Refuse an empty table."""
+        """Refuse an empty table, and values in no known format."""
         if self.rows < 1 or self.dimension < 1 or self.pooling <= 0:
             raise InputError(f'table "{self.name}": rows, dimension and pooling must be positive')
+        value_bytes(self.dtype)
 
     @property
     def row_bytes(self) -> float:
         """Bytes of one row, as stored and as sent."""
-        return float(self.dimension * VALUE_BYTES[self.dtype])
+        return float(self.dimension * value_bytes(self.dtype))
 
     @property
     def bytes(self) -> float:

@@ -92,7 +92,9 @@ def test_a_cache_of_the_hottest_rows_beats_one_that_replaces_them(scenario: Scen
 
 def test_a_log_too_short_to_replay_a_cache_is_refused_naming_both_lengths(scenario: Scenario) -> None:
     many = scenario.with_overrides([f"sharding.tier={LRU}", "workload.batch=512"])
-    with pytest.raises(InputError, match=r"4 batches of 4,096 lookups .* the log has 10,000"):
+    with pytest.raises(
+        InputError, match=r"4 batches of 4,096 lookups .* 10,000 lookups of the log were read"
+    ):
         run_scenario(many)
 
 

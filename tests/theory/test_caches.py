@@ -225,5 +225,7 @@ def test_a_cache_of_all_rows_misses_none_and_one_without_slots_all() -> None:
 
 
 def test_a_log_of_fewer_than_four_batches_is_not_replayed() -> None:
-    with pytest.raises(InputError, match=r"4 batches of 30 lookups .* and the log has 100 lookups"):
+    with pytest.raises(
+        InputError, match=r"4 batches of 30 lookups .* 100 lookups .* read \(at most 4,194,304 are\)"
+    ):
         replayed_misses(np.arange(100), 30, 5)

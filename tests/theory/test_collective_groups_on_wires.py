@@ -59,13 +59,24 @@ def pairs(ranks: int, group: Group) -> np.ndarray:
     return ((number[:, None] == number) & ~np.eye(ranks, dtype=bool)).astype(float)
 
 
-def mean_loads(plan: Wiring, traffic: np.ndarray) -> dict[str, float]:
-    """Return the mean load of the links of one class, each pair routed on its own."""
+def loads_of(plan: Wiring, traffic: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the load of every link by its class, each pair routed on its own."""
     fabric = build(plan)
     found: dict[str, list[float]] = defaultdict(list)
     for kind, load in zip(fabric.links.kinds, route(fabric).loads(traffic), strict=True):
         found[kind].append(load)
-    return {kind: float(np.mean(loads)) for kind, loads in found.items()}
+    return {kind: np.array(loads) for kind, loads in found.items()}
+
+
+def mean_loads(plan: Wiring, traffic: np.ndarray) -> dict[str, float]:
+    """Return the mean load of the links of one class."""
+    return {kind: float(loads.mean()) for kind, loads in loads_of(plan, traffic).items()}
+
+
+def busiest_over_mean(plan: Wiring, group: Group) -> dict[str, float]:
+    """Return by class of links how much more the busiest of them carries than the mean, which is counted."""
+    rates, loads = Wired(plan).rates, loads_of(plan, pairs(plan.ranks, group))
+    return {kind: float(at.max() / at.mean()) for kind, at in loads.items() if kind in rates and at.any()}
 
 
 @pytest.mark.parametrize("group", GROUPS, ids=str)
@@ -83,6 +94,37 @@ def test_what_groups_send_over_each_class_of_links_is_what_their_pairs_send(name
         if load > 0 and kind in fabric.rates
     }
     assert {link: count for link, count in crossed.items() if count > 1e-9} == pytest.approx(routed)
+
+
+@pytest.mark.parametrize("group", GROUPS, ids=str)
+@pytest.mark.parametrize("name", PLANS)
+def test_links_of_a_class_carry_the_same_where_groups_and_hosts_divide_each_other(
+    name: str, group: Group
+) -> None:
+    """But in a mesh, where a group of two of four uses one link of three: counted are three even thirds."""
+    found = busiest_over_mean(PLANS[name], group)
+    in_pairs = (group.size, group.stride) in ((2, 1), (4, 2))
+    expected = {kind: 3.0 if kind == "mesh" and in_pairs else 1.0 for kind in found}
+    print(f"{name}, {group}: {found}")
+    assert found == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("inside", "group", "worst"),
+    [
+        (Switched(LINK), Group(3), {"switch up": 1.5, "nic out": 3.0}),
+        (Switched(LINK), Group(2, 3), {"switch up": 3.0, "nic out": 1.5}),
+        (FullMesh(LINK), Group(3), {"mesh": 2.25}),
+        (FullMesh(LINK), Group(2, 3), {"mesh": 9.0}),
+    ],
+)
+def test_the_busiest_link_carries_up_to_nine_times_the_mean_where_groups_straddle_hosts(
+    inside: Switched | FullMesh, group: Group, worst: dict[str, float]
+) -> None:
+    """Groups of three on hosts of four: what docs/concepts/limits.md says of them."""
+    found = busiest_over_mean(Wiring((Hosts(6, 4, inside, Nics(LINK, 4)),), Flat()), group)
+    print(f"{inside}, {group}: {found}")
+    assert {kind: found[kind] for kind in worst} == pytest.approx(worst)
 
 
 @pytest.mark.parametrize("group", GROUPS, ids=str)

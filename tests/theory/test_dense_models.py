@@ -263,9 +263,7 @@ def test_the_peak_of_a_recomputed_layer_holds_its_activations_and_the_gradients_
 
 @pytest.mark.parametrize("model", ALL_MODELS, ids=lambda model: type(model).__name__)
 def test_single_precision_doubles_the_bytes_and_nothing_else(model: Mlp) -> None:
-    half, single = (
-        replace(one.quantities(), bottom=None) for one in (model, replace(model, value_bytes=4))
-    )
+    half, single = (replace(one.quantities(), bottom=None) for one in (model, replace(model, value_bytes=4)))
     names = ("forward_memory_bytes", "backward_memory_bytes", "activation_bytes", "peak_layer_bytes")
     names += ("fused_forward_bytes", "fused_backward_bytes")
     doubled = replace(half, **{name: 2 * getattr(half, name) for name in names})

@@ -8,10 +8,10 @@ import pytest
 
 from simulator.calibration.gemm_fit import fit_tables
 from simulator.calibration.gemm_table import GemmTable, shapes_of
+from simulator.costs.dense import Roofline
 from simulator.costs.gemm import GemmTime, Residual, Shapes, TileLaw
 from simulator.costs.gemm_catalog import devices, gemm_time, measured_law
 from simulator.costs.kernels import Kernels
-from simulator.costs.model import Roofline
 from simulator.errors import InputError
 from simulator.hardware import catalog
 from simulator.quantities import DenseWork

@@ -177,6 +177,14 @@ def test_markup_in_names_is_text_on_the_page(folder: Path) -> None:
     assert "\u202e" not in page
 
 
+def test_a_name_with_dollar_signs_is_drawn_and_no_formula(checkout: Path, tmp_path: Path) -> None:
+    named = load(checkout / "scenarios/quickstart.yaml", [r"name='$\frac$ of $x_'"])
+    for workers in (8, 16):
+        save_run(run_scenario(named.with_workers(workers), "vector"), tmp_path / f"on {workers}")
+    text = Tags(page_of(tmp_path)).text
+    assert r"$\frac$ of $x_: samples/s per worker" in text
+
+
 def test_a_policy_in_the_head_forbids_scripts_and_loading(page: str) -> None:
     metas = [given for tag, given in Tags(page).tags if tag == "meta"]
     guard = next(str(given["content"]) for given in metas if "http-equiv" in given)

@@ -18,7 +18,7 @@ class ValidateOptions:
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Folder with some of training, collectives and kernels (default: published figures).",
+            help="Folder with training, collectives, kernels, traces, local_runs (default: published).",
         ),
     ] = None
     format: FormatName = Format.table
@@ -28,8 +28,8 @@ class ValidateOptions:
 def validate(options: ValidateOptions) -> None:
     """Predict measured cases and compare, worst first.
 
-    Training steps, collectives and matrix products of a folder of measurements; without one, the published
-    figures that the shipped scenarios reproduce. Rows that a parameter was fitted on are marked.
+    Training steps, collectives, matrix products, profiled steps and local runs of a folder; without one, the
+    published figures that the shipped scenarios reproduce. Rows that a parameter was fitted on are marked.
     """
     from analysis.cli.output import Answer, flat
     from analysis.cli.views.validation import draw_validation, worst_first

@@ -158,7 +158,11 @@ def _(fabric: TwoLevel, cluster: Cluster, group: Group | None, overheads: Overhe
 
 
 def _inside(domain: int, ranks: int, group: Group | None) -> int:
-    """Return how many members share a domain: with stride s only every s-th rank of it is one."""
+    """Return how many members share a domain: with stride s only every s-th rank of it is one.
+
+    A stride that does not divide the domain is rounded down, to the members that every domain holds at
+    least: pessimistic, as some domains hold one more, whose traffic then stays inside.
+    """
     return min(domain if group is None else max(1, domain // group.stride), ranks)
 
 

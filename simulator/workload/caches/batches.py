@@ -16,6 +16,7 @@ from simulator.workload.caches.closed_forms import characteristic_time
 from simulator.workload.caches.reuse_distance import FIRST, ReuseDistances, earlier_smaller, neighbours
 from simulator.workload.keys import Independent, LogColumn, Popularity, Recorded
 from simulator.workload.keys.popularity import checked_lookups
+from simulator.workload.keys.recorded import MOST_LOOKUPS
 
 FEWEST_BATCHES = 4  # two to warm the cache, two to count
 
@@ -82,7 +83,8 @@ def replayed_misses(codes: IntArray, window: int, slots: int, where: Where | Non
     batches = len(codes) // window
     if batches < FEWEST_BATCHES:
         problem = f"{FEWEST_BATCHES} batches of {window:,} lookups (all workers) are needed to replay a cache"
-        raise InputError(f"{problem}, and the log has {len(codes):,} lookups", where or Where())
+        read = f"{len(codes):,} lookups of the log were read (at most {MOST_LOOKUPS:,} are)"
+        raise InputError(f"{problem}, and {read}", where or Where())
     batch = np.arange(batches * window) // window
     named = batch * (int(codes.max()) + 1) + codes[: batches * window]
     kept = np.sort(np.unique(named, return_index=True)[1])

@@ -10,7 +10,8 @@ class Validated:
     """A measured time and its prediction, ms; None where nothing is said, with the reason in `note`.
 
     `kind` is `training`, `collective`, `gemm`, `trace` or `local`, `group` what it is scored with,
-    `configuration` what tells repetitions from different experiments. `role` is `fit` for the rows that parameters were fitted on.
+    `configuration` what tells repetitions from different experiments. `role` is `fit` for the rows that
+    parameters were fitted on.
     `low` and `high` enclose 80 % of such cases. `unlike` says in which ways the case lies outside of what was
     fitted. Cases of one `series` differ in `size` only: accelerators, hosts, samples of a step.
     """

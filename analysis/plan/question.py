@@ -10,7 +10,7 @@ from analysis.plan.money import MoneySpec
 from simulator.errors import InputError
 from simulator.scenario.base import Spec
 from simulator.scenario.document import Document
-from simulator.scenario.fields import Count, CountOrZero, Energy, Frequency, Power, Price, Time
+from simulator.scenario.fields import Count, CountOrZero, Energy, Frequency, Number, Power, Price, Time
 from simulator.scenario.places import inside
 from simulator.scenario.problems import to_input_error
 from simulator.scenario.source import read_document
@@ -34,7 +34,7 @@ class HardwareSpec(Spec):
 class TargetSpec(Spec):
     """What is to be reached. `samples` is the job; limits that are not given do not hold."""
 
-    samples: Annotated[float, Field(gt=0, le=1e18, strict=False)]
+    samples: Annotated[float, Number(0, 1e18, above=True)]
     within: Time | None = None
     budget: Price | None = None
     throughput: Frequency | None = None

@@ -3,12 +3,14 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
+from math import isfinite
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
 from simulator.scenario.base import Spec
 from simulator.scenario.fields import Count, Flag
+from simulator.units import shown
 
 MOST_VALUES = 10_000
 WORKERS = "workers"  # the one axis that is no path: hosts change, ranks per host stay
@@ -51,8 +53,12 @@ class RangeSpec(Spec):
         return f"{number!r} {unit}" if unit else number
 
 
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 1
+
+
 def _number_and_unit(value: Any) -> tuple[float, str]:
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value):
         return float(value), ""
     match = _NUMBER_WITH_UNIT.fullmatch(value) if isinstance(value, str) and len(value) <= 64 else None
     if match is None:
@@ -71,6 +77,9 @@ class OneAxisSpec(Spec):
     def _check(self) -> Self:
         if (self.values is None) == (self.range is None):
             raise ValueError("an axis needs either values or a range")
+        odd = [value for value in self.values or () if self.path == WORKERS and not _is_whole(value)]
+        if odd:
+            raise ValueError(f"workers must be whole numbers from 1, not {shown(odd[0])}")
         return self
 
     @property
@@ -169,3 +178,10 @@ def repeated(axes: Sequence[AxisSpec]) -> str | None:
     """Return a path that two axes vary, if any."""
     counts = Counter(path for axis in axes for path in axis.paths)
     return next((path for path, count in counts.items() if count > 1), None)
+
+
+def undone(axes: Sequence[AxisSpec]) -> tuple[str, str] | None:
+    """Return a path and a later one that replaces the whole part in which it stands, if any."""
+    paths = [path for axis in axes for path in axis.paths]
+    pairs = ((one, later) for place, one in enumerate(paths) for later in paths[place + 1 :])
+    return next(((one, later) for one, later in pairs if one.startswith((f"{later}.", f"{later}["))), None)

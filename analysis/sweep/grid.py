@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from analysis.sweep.axes import AxisSpec, SampleSpec, Setting, repeated
+from analysis.sweep.axes import AxisSpec, SampleSpec, Setting, repeated, undone
 from simulator.errors import InputError
 from simulator.scenario.base import Spec
 from simulator.scenario.document import Document
@@ -36,6 +36,8 @@ class GridSpec(Spec):
         twice = repeated(self.vary)
         if twice:
             raise ValueError(f'"{twice}" is varied twice')
+        if lost := undone(self.vary):
+            raise ValueError(f'"{lost[1]}" replaces what "{lost[0]}" sets: name "{lost[1]}" first')
         if self.sample is None and prod(axis.size for axis in self.vary) > MOST_POINTS:
             raise ValueError(f"more than {MOST_POINTS:,} points; sample them instead")
         return self

@@ -44,8 +44,8 @@ GENERAL = {
     "sharpness": (1.8, f"{BETWEEN} in bf16", "inferred"),
 }
 UNITS = {"v100": 80, "a100_40": 108, "a100_80": 108, "h100": 132, "h200": 132, "b200": 148, "gb200": 148}
-# Accelerators of the catalog that a device of the table is, the measured one first, and the formats that stand
-# for a precision.
+# Accelerators of the catalog that a device of the table is, the measured one first, and the formats that
+# stand for a precision.
 ACCELERATORS: Mapping[str, Sequence[str]] = {"H100-SXM": ("h100", "h200"), "B200": ("b200", "gb200")}
 PRECISIONS = {"bf16": "bf16xbf16->bf16", "fp16": "f16xf16->f16", "tf32": "f32xf32->f32"}
 

@@ -34,6 +34,11 @@ class TwoDSparse(InterBatch):
         """That of the policy across batches."""
         return self.inter_batch.staleness_steps
 
+    @property
+    def arranges_exchange(self) -> bool:  # type: ignore[override]
+        """Whether the policy across batches moves the exchange of rows."""
+        return self.inter_batch.arranges_exchange
+
     def embed(self, step: TrainStep, intra_batch: IntraBatch) -> Pipeline:
         """Return the pipeline of the policy across batches."""
         return self.inter_batch.embed(step, intra_batch)

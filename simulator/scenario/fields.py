@@ -6,6 +6,7 @@ in the exported JSON Schema. Dumped as JSON, a quantity becomes text with its un
 
 from dataclasses import dataclass
 from functools import partial
+from math import isfinite
 from typing import Annotated, Any
 
 from pydantic import Strict
@@ -61,7 +62,7 @@ class Number:
     def read(self, value: object) -> int | float:
         """Return `value` as a number within the limits. Raises ValueError that says what is needed."""
         if isinstance(value, str) and _is_number(value):
-            raise ValueError(f"{shown(value)} is text; write {value.strip()} without quotes")
+            raise ValueError(f"{shown(value)} is text; write {_plain(value)} without quotes")
         if isinstance(value, bool) or not isinstance(value, int | float) or not self._fits(value):
             raise ValueError(f"must be {self._needed()}, not {shown(value)}")
         return int(value) if self.whole else float(value)
@@ -77,9 +78,15 @@ class Number:
 
 def _is_number(text: str) -> bool:
     try:
-        return len(text) <= 40 and float(text) is not None
+        return len(text) <= 40 and isfinite(float(text))
     except ValueError:
         return False
+
+
+def _plain(text: str) -> str:
+    """Return the number in `text` as YAML reads one: `07` is text there."""
+    digits = text.strip()
+    return digits.lstrip("0") or "0" if digits.isdigit() else digits
 
 
 Bytes = Annotated[float, Quantity("bytes")]

@@ -6,12 +6,13 @@ scenario may set are the parameters of its class, whole numbers from 1 up unless
 """
 
 from collections.abc import Callable, Mapping
-from functools import reduce
+from functools import partial, reduce
 from inspect import Parameter, getdoc
 from operator import or_
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import (
+    BeforeValidator,
     ConfigDict,
     Field,
     ValidatorFunctionWrapHandler,
@@ -24,7 +25,8 @@ from simulator.policies import catalog
 from simulator.policies.base import Policy
 from simulator.policies.nested import Nested
 from simulator.scenario.base import Spec
-from simulator.scenario.fields import Count, Flag
+from simulator.scenario.fields import Count, Flag, Number
+from simulator.units import shown
 
 
 class NamedPolicySpec(Spec):
@@ -60,9 +62,25 @@ def _checked(annotation: Any) -> Any:
     """Return what a scenario may hold for a parameter of this type."""
     if get_origin(annotation) is Annotated:
         kind, *limits = get_args(annotation)
-        return Annotated[(_checked(kind), *limits)]
-    simple = {int: Count, bool: Flag}
+        return _number(limits) if kind is float else Annotated[(_checked(kind), *limits)]
+    if get_origin(annotation) is Literal and all(isinstance(one, int) for one in get_args(annotation)):
+        return Annotated[annotation, BeforeValidator(partial(_counted, allowed=get_args(annotation)))]
+    simple = {int: Count, bool: Flag, float: _number([])}
     return simple.get(annotation, annotation)
+
+
+def _number(limits: list[Any]) -> Any:
+    """Return a number within `limits`; unlike a float of Python it cannot be `true`."""
+    low = max((getattr(one, "ge", -1e30) for one in limits), default=-1e30)
+    high = min((getattr(one, "le", 1e30) for one in limits), default=1e30)
+    return Annotated[float, Number(low, high)]
+
+
+def _counted(value: object, allowed: tuple[int, ...]) -> object:
+    """Refuse `true`, which Python takes for 1, as one of several numbers."""
+    if isinstance(value, bool):
+        raise ValueError(f"must be {' or '.join(map(str, allowed))}, not {shown(value)}")
+    return value
 
 
 def _specs(makers: Mapping[str, Callable[..., Any]]) -> Any:

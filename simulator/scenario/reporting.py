@@ -82,15 +82,15 @@ def _kept(run: Run) -> str:
 
 
 def _pace(run: Run) -> list[str]:
-    """Say which group of unlike hosts the others wait for."""
+    """Say which of unlike hosts end a step last: theirs are the times of the report."""
     cluster = run.scenario.cluster
     if cluster.kind_of is None:
         return []
     place = int(cluster.kind_of[run.timeline.rank_of(run.column)])
     group = cluster.groups[place]
     return [
-        f"hosts differ: those of groups[{place}] ({group.hosts} with {group.accelerator.name}) set the pace, "
-        "times are theirs; links are the slowest of all groups, memories the smallest"
+        f"hosts differ: those of groups[{place}] ({group.hosts} with {group.accelerator.name}) end a step "
+        "last, times are theirs; links are the slowest of all groups, memories the smallest"
     ]
 
 

@@ -10,12 +10,14 @@ from simulator.scenario.fields import Count, Fraction
 from simulator.sharding import Dram, HbmCache, Remote, Ssd, Tier
 from simulator.units import shown
 
+MOST_SERVERS = 2**20  # as many as workers
+
 
 class RemoteSpec(Spec):
     """Rows live on parameter servers: hosts like those of the cluster, reached over the network."""
 
     kind: Literal["remote"]
-    servers: Count
+    servers: Annotated[Count, Field(le=MOST_SERVERS)]
 
     def build(self) -> Tier:
         """Return the tier."""

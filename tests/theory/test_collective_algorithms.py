@@ -20,6 +20,7 @@ from simulator.quantities import (
     AllReduceWork,
     AllToAllWork,
     BroadcastWork,
+    PartsWork,
     PointToPointWork,
     ReduceScatterWork,
     Work,
@@ -59,7 +60,7 @@ class TestOneDomain:
         assert found == pytest.approx(2 * ceil(log2(n)) * ALPHA + 2 * S / NEAR)
 
     @pytest.mark.parametrize("kind", [AllGatherWork, ReduceScatterWork])
-    def test_a_ring_all_gather_and_a_reduce_scatter(self, kind: type[ReduceScatterWork], n: int) -> None:
+    def test_a_ring_all_gather_and_a_reduce_scatter(self, kind: type[PartsWork], n: int) -> None:
         found = seconds(model(Choice(all_gather="ring", reduce_scatter="ring"), n), kind(S))
         assert found == pytest.approx(max(n - 1, 2) * ALPHA + (n - 1) / n * S / NEAR)
 
@@ -293,7 +294,7 @@ def test_everybody_waits_for_a_slow_card_of_a_measured_collective_too(
 @pytest.mark.parametrize(
     ("operation", "kind"), [("all_gather", AllGatherWork), ("reduce_scatter", ReduceScatterWork)]
 )
-def test_a_measured_curve_times_all_ranks_and_no_group(operation: str, kind: type[ReduceScatterWork]) -> None:
+def test_a_measured_curve_times_all_ranks_and_no_group(operation: str, kind: type[PartsWork]) -> None:
     line = Measured(Scale(32, 4), AlphaBeta(1e-3, 1e9), 1.0, 1e12)
     curves = {operation: Curve(operation, (line,), law(operation))}
     levels = cluster(TwoLevel(NEAR, FAR), 8, 4)

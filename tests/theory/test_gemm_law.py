@@ -109,6 +109,27 @@ def test_a_measured_device_with_other_nominal_rates_is_as_much_slower() -> None:
     assert slow == pytest.approx(2 * fast)
 
 
+@pytest.mark.parametrize(
+    ("name", "measured", "faster", "wider"),
+    [("h200", "h100", 1.0, 4800 / 3350), ("gb200", "b200", 2500 / 2250, 1.0)],
+)
+def test_a_sibling_of_a_measured_device_is_faster_by_its_peak_and_its_bandwidth(
+    name: str, measured: str, faster: float, wider: float
+) -> None:
+    found, known = (gemm_time(catalog.accelerator(one), "bf16") for one in (name, measured))
+    assert found.law.rate == pytest.approx(known.law.rate * faster)
+    assert found.law.bandwidth == pytest.approx(known.law.bandwidth * wider)
+    assert found.law.start_up == known.law.start_up and found.residual is known.residual
+
+
+def test_products_in_an_unknown_format_are_refused_with_those_that_are_known() -> None:
+    chip = catalog.accelerator("h100")
+    chip = replace(chip, peak_flops={**chip.peak_flops, "posit16": 1e15})
+    work = DenseWork(1e12, precision="posit16", products=as_array([MatrixProduct(8192, 4096, 1024)]))
+    with pytest.raises(InputError, match=r'"posit16" \(known: fp32, tf32, fp16, bf16, fp8, int8\)'):
+        Kernels().seconds(work, chip)
+
+
 def test_a_device_without_known_units_wastes_no_wave() -> None:
     chip = replace(catalog.accelerator("a100_80"), name="made up")
     law = gemm_time(chip, "fp16").law

@@ -23,6 +23,7 @@ from simulator.policies.nested import Nested
 from simulator.policies.parts import WholeBatch
 from simulator.policies.serialized import Serialized
 from simulator.policies.torchrec import Base, Fused, Prefetch, SemiSync, SparseDist
+from simulator.policies.two_d_sparse import TwoDSparse
 from simulator.quantities import DenseWork, InTurn
 from simulator.scenario import Scenario, load, run_scenario
 from simulator.scenario.shipped_files import shipped_folder
@@ -213,6 +214,8 @@ def test_no_batches_make_no_update() -> None:
 def test_semi_sync_and_a_frozen_window_would_exchange_rows_twice() -> None:
     with pytest.raises(InputError, match=r"SemiSync cannot be nested around FrozenWindow: .* travel twice"):
         Nested(SemiSync(), FrozenWindow(4))
+    with pytest.raises(InputError, match="travel twice"):
+        Nested(TwoDSparse(SemiSync()), FrozenWindow(4))
     Nested(SemiSync(), WholeBatch())
     Nested(Prefetch(), FrozenWindow(4))
 

@@ -9,11 +9,14 @@ import numpy as np
 import pytest
 
 from analysis.coalescing import BASELINES, COALESCED, PUBLISHED, region, regions, shaped, step_ms, table
+from simulator.costs.occupancy import occupancy
+from simulator.costs.rows import connection
 from simulator.errors import InfeasibleError, InputError
-from simulator.quantities import RpcWork
+from simulator.quantities import RowWork, RpcWork
 from simulator.results.roles import leaves
 from simulator.scenario import Scenario, load, run_scenario
 from simulator.scenario.shipped_files import shipped_folder
+from simulator.sharding.moves import over_wire
 
 Times = Mapping[str, float]
 
@@ -167,6 +170,32 @@ def test_a_hot_server_sets_the_step_and_stands_in_the_report() -> None:
     )
     notes = run_scenario(hot).report.notes
     assert any("busiest of 4 parameter servers has 2 times the mean load" in note for note in notes)
+
+
+def test_keys_go_along_with_gradients_and_against_the_rows_of_a_fetch() -> None:
+    """Rows of 192 bytes and keys of 8, per direction, on the worker's card and on that of the only server."""
+    scenario = shipped("bagpipe/criteo_kaggle.yaml")
+    served, costs, ranks = scenario.step.served, scenario.costs, scenario.cluster.ranks
+    servers = scenario.cluster.servers
+    assert servers is not None and served.servers == 1
+    (width,) = served.batch_rows
+    rows, wide = served.batch_rows[width], servers.bandwidth / connection(scenario.cluster)
+    assert width == 192
+    for work, on_wire in ((served.fetch(served.batch_rows), 192), (served.push(served.batch_rows), 200)):
+        calls = sum(occupancy(one, costs)["server"] for one in leaves(work) if isinstance(one, RpcWork))
+        spent = occupancy(work, costs)
+        assert spent["remote"] == pytest.approx(rows * on_wire / connection(scenario.cluster))
+        assert spent["server"] - calls == pytest.approx(ranks * rows * on_wire / servers.bandwidth)
+        assert (spent["server"] - calls) / spent["remote"] == pytest.approx(ranks / wide)
+
+
+def test_rows_narrower_than_their_keys_are_fetched_at_the_pace_of_the_keys() -> None:
+    narrow = over_wire({4.0: 100.0, 8.0: 10.0, 16.0: 1.0}, "remote", back=True)
+    assert [(one.rows, one.on_wire) for one in leaves(narrow) if isinstance(one, RowWork)] == [
+        (100.0, 8.0),
+        (10.0, 8.0),
+        (1.0, 16.0),
+    ]
 
 
 def test_rows_and_the_all_reduce_share_the_network_card_of_a_worker() -> None:

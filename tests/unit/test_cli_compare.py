@@ -230,3 +230,11 @@ def test_plots_are_drawn_beside_the_prefix(tmp_path: Path, capsys: pytest.Captur
     drawn = sorted(path.name for path in (tmp_path / "new").iterdir())
     assert drawn == ["q-breakdown.png", "q-gantt-dual_buffer.png", "q-gantt-serialized.png"]
     assert "recscale: drew" in capsys.readouterr().err
+
+
+def test_where_nothing_can_run_the_commonest_reasons_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--policies", "bagpipe,serialized,dual_buffer", "--workers", "8", "--engine", "vector"]
+    assert run(["compare", NPU, *words]) == 1
+    told = capsys.readouterr().err
+    assert "none of 3 can run: 2 x " in told and "does not fit in host memory" in told
+    assert "1 x " in told and "parameter servers" in told and told.count("\n") == 1

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from analysis.cli.running import run
 from analysis.plan import Answered, answer, read_question
 from analysis.plan.advice import changes
 from analysis.plan.candidates import Candidate
@@ -137,6 +138,7 @@ WRONG = {
     QUESTION.replace("nestpipe}", "nestpip}") % "": "nestpip",
     QUESTION.replace("micro_batches: [2, 4]\n", "") % "": "needs micro_batches",
     QUESTION.replace("1e12", "0") % "": "target.samples",
+    QUESTION.replace("1e12", "true") % "": "target.samples",
     QUESTION % ", within: 5": "target.within",
     QUESTION.replace("price: 2 USD/h", "prise: 2 USD/h") % "": "prise",
     QUESTION % "" + "limits: {workers: 4}\n": "no candidate",
@@ -149,6 +151,25 @@ def test_a_wrong_question_is_refused_in_one_line(tmp_path: Path, text: str) -> N
         asked(tmp_path, text)
     assert WRONG[text] in str(refused.value)
     assert str(refused.value).startswith(str(tmp_path))
+
+
+def command(folder: Path, text: str, *words: str) -> int:
+    (folder / "base.yaml").write_text(SCENARIO, encoding="utf-8")
+    (folder / "ask.plan.yaml").write_text(text, encoding="utf-8")
+    return run(["plan", str(folder / "ask.plan.yaml"), "--jobs", "1", *words])
+
+
+def test_where_no_candidate_can_run_the_reason_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = QUESTION.replace("workers: [8, 16, 32]", "settings: {workload.modle.kind: mlp}, workers: [8]") % ""
+    assert command(tmp_path, text) == 1
+    assert 'no candidate can run: 4 x sweep: workload.modle: unknown key "modle"' in capsys.readouterr().err
+
+
+def test_a_choice_beyond_the_plans_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(tmp_path, QUESTION % "", "--choose", "99") == 1
+    assert "--choose: 99 is more than the" in capsys.readouterr().err
 
 
 def test_the_shipped_question_has_an_answer_that_meets_its_target() -> None:

@@ -8,7 +8,16 @@ from scipy.special import ndtri
 
 from simulator.errors import InputError
 from simulator.policies import catalog
-from simulator.quantities import AllReduceWork, AllToAllWork, Group, InTurn, ReduceScatterWork, Work
+from simulator.quantities import (
+    AllGatherWork,
+    AllReduceWork,
+    AllToAllWork,
+    Group,
+    InTurn,
+    PartsWork,
+    ReduceScatterWork,
+    Work,
+)
 from simulator.sharding import (
     ColumnWise,
     DataParallel,
@@ -165,6 +174,12 @@ def test_owners_of_a_few_ranks_spread_as_much_more_as_their_share_of_keys_is_lar
     )
 
 
+def test_a_table_in_an_unknown_format_is_refused_with_the_formats_that_are_known() -> None:
+    with pytest.raises(InputError, match=r'"fp12" \(known: fp32, tf32, fp16, bf16, fp8, int8\)'):
+        replace(USERS, dtype="fp12")
+    assert [replace(USERS, dtype=one).row_bytes for one in ("fp32", "bf16", "fp8")] == [256, 128, 64]
+
+
 class TestPooled:
     """One vector per sample and feature, as TorchRec's planner counts: b samples, p keys, d bytes."""
 
@@ -188,6 +203,13 @@ class TestPooled:
     def test_row_wise_adds_up_partial_sums_of_all_samples_by_reduce_scatter(self) -> None:
         (work,) = self.exchange(RowWise("hbm"))
         assert isinstance(work, ReduceScatterWork)
+        assert work.bytes == self.n * self.b * self.d
+
+    def test_gradients_of_partial_sums_are_gathered_by_all_ranks_and_not_added_up(self) -> None:
+        plan = ShardingPlan(RowWise("hbm"), exchange=PooledExchange())
+        back = leaves(step_of(plan, (ITEMS,)).micro_batch(1).send_gradients)
+        (work,) = [one for one in back if isinstance(one, PartsWork)]
+        assert isinstance(work, AllGatherWork) and not isinstance(work, ReduceScatterWork)
         assert work.bytes == self.n * self.b * self.d
 
     def test_table_row_wise_scatters_in_the_host_and_exchanges_across_hosts(self) -> None:

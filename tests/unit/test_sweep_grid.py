@@ -91,6 +91,12 @@ WRONG = {
     "vary: [{path: a, values: [1]}]\nengine: vektor": "engine",
     "vary: [{path: a, values: [1]}]\nsample: {method: random, points: 3, seed: -1}": "seed",
     f"vary: [{', '.join(MANY)}]": "sample them",
+    "vary: [{path: a, range: {from: 1, to: .inf, points: 3}}]": "is a number",
+    "vary: [{path: workers, values: [8, eight]}]": 'workers must be whole numbers from 1, not "eight"',
+    "vary: [{path: workers, values: [null]}]": "not nothing",
+    "vary: [{path: policy.buffers, values: [1, 2]}, {path: policy, values: [{kind: dual_buffer}]}]": (
+        '"policy" replaces what "policy.buffers" sets'
+    ),
 }
 
 

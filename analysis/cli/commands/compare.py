@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from analysis.compare import Request, Row
     from simulator.scenario import Run, Scenario
 
+MOST_REASONS = 3
+
 
 @dataclass(frozen=True)
 class CompareOptions:
@@ -54,12 +56,21 @@ def compare(options: CompareOptions) -> None:
     _say_what_is_assumed(scenarios, request)
     rows, largest = _compared(scenarios, request)
     if all(row.step_ms is None for row in rows):
-        raise InfeasibleError(rows[0].notes[0])
+        raise InfeasibleError(_why_none(rows))
     if options.plot is not None:
         _plot(rows, largest, options.plot)
     data = [row.to_dict() for row in rows]
     csv = [flat({**row, "notes": list(row["notes"])}) for row in data]
     Answer(data, csv, lambda console: draw_comparison(rows, console)).show(options.format)
+
+
+def _why_none(rows: "list[Row]") -> str:
+    """Say why no row can run: the one reason, or the commonest ones with how many each stops."""
+    counts = Counter(row.notes[0].removeprefix("cannot run: ") for row in rows)
+    if len(counts) == 1:
+        return f"cannot run: {next(iter(counts))}"
+    told = "; ".join(f"{count} x {reason}" for reason, count in counts.most_common(MOST_REASONS))
+    return f"none of {len(rows)} can run: {told}"
 
 
 def _words(text: str | None) -> tuple[str, ...]:

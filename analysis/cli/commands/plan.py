@@ -38,9 +38,16 @@ def plan(options: PlanOptions) -> None:
     data = found.to_dict()
     rows = [flat(row) for row in data["plans"]]
     Answer(data, rows, lambda console: draw_answer(found, console)).show(options.format)
+    if found.tried and found.tried == found.failed:
+        raise InfeasibleError(f"no candidate can run: {found.reasons[0]}")
     if not found.plans:
         why = f"; {found.changes[0].what} would do" if found.changes else ""
         raise InfeasibleError(f"no plan meets the target{why}")
+    if options.choose is not None and options.choose > len(found.plans):
+        plans = "plan" if len(found.plans) == 1 else "plans"
+        raise InfeasibleError(
+            f"--choose: {options.choose} is more than the {len(found.plans)} {plans}; shown: the last"
+        )
 
 
 def _answered(options: PlanOptions) -> "Answered":

@@ -53,13 +53,24 @@ def sweep(options: SweepOptions) -> None:
     grid = read_grid(options.grid)
     if options.engine is not None:
         grid = grid.on(options.engine.value)
-    folder = options.out or Path(options.grid.stem)
+    folder = _nameable(options.out or Path(options.grid.stem))
     records = _run(grid, folder, options)
     print(f"recscale: {len(records):,} points in {folder}", file=sys.stderr)
     flat = [_row(record) for record in records]
     Answer(flat, flat, lambda console: draw_sweep(grid, records, console)).show(options.format)
     if not any(record["status"] == DONE for record in records):
         raise InfeasibleError(f"no point could run; the first: {records[0]['error']}")
+
+
+def _nameable(folder: Path) -> Path:
+    """Return `folder`. Raises InputError where a Parquet file cannot be named in it."""
+    from simulator.errors import InputError
+
+    try:
+        str(folder).encode()
+    except UnicodeEncodeError:
+        raise InputError(f"--out: {folder}: the name must be UTF-8") from None
+    return folder
 
 
 def _run(grid: "Grid", folder: Path, options: SweepOptions) -> "list[Record]":

@@ -162,8 +162,8 @@ QUANTITIES: Mapping[str, Callable[[Case], float | None]] = {
     "speedup": lambda case: case.step_elsewhere("serialized", case.workers) / case.parts.step,
     "scaling_efficiency": lambda case: 100 * case.step_elsewhere(case.policy, FEWEST) / case.parts.step,
     "refresh_ms_at_most": lambda case: case.parts.refresh,
-    "pipelining_gain_at_most": lambda case: _of_five(case, lambda five: max(one.pipelining for one in five)),
-    "bound_gain_over_mean_at_most": lambda case: _of_five(
+    "pipelined_gain_at_most": lambda case: _of_five(case, lambda five: max(one.pipelining for one in five)),
+    "bound_gain_at_most": lambda case: _of_five(
         case, lambda five: five[-1].whole / google.geometric_mean(five)
     ),
     **{name: partial(_of_bagpipe, quantity=name) for name in bagpipe.QUANTITIES},

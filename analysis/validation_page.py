@@ -105,7 +105,8 @@ def _case(record: Record) -> str:
 
 def _quantity(record: Record) -> str:
     words = str(record["quantity"]).removesuffix("_ms").replace("_ms_", "_")
-    return words.replace("all_to_all", "all-to-all").removeprefix("scaling_").replace("_", " ")
+    words = words.replace("all_to_all", "all-to-all").removeprefix("scaling_").replace("_", " ")
+    return f"{words.removesuffix(' at most')} <=" if words.endswith(" at most") else words
 
 
 def _with_role(records: list[Record], role: str) -> list[Record]:

@@ -77,6 +77,8 @@ class OneAxisSpec(Spec):
     def _check(self) -> Self:
         if (self.values is None) == (self.range is None):
             raise ValueError("an axis needs either values or a range")
+        if self.path == WORKERS and self.range is not None and not self.range.whole:
+            raise ValueError("workers are whole numbers: say whole: true in the range")
         odd = [value for value in self.values or () if self.path == WORKERS and not _is_whole(value)]
         if odd:
             raise ValueError(f"workers must be whole numbers from 1, not {shown(odd[0])}")

@@ -85,8 +85,8 @@ def what_follows(data: Any) -> Any:
         return data
     first, counts = groups[0], [one.get("hosts") for one in groups]
     follows = {name: first[name] for name in ("accelerator", "host") if first.get(name) is not None}
-    if all(isinstance(count, int) for count in counts):
-        follows["hosts"] = sum(counts)
+    if all(isinstance(count, int) or (isinstance(count, float) and count.is_integer()) for count in counts):
+        follows["hosts"] = sum(map(int, counts))  # a count may be written 2e3
     for name in follows:
         if data.get(name, follows[name]) != follows[name]:
             raise ValueError(f"with groups, {name} stands in them alone: leave out cluster.{name}")

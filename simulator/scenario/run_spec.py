@@ -38,7 +38,7 @@ class RunSpec(Spec):
     `weights`: what counts the same where collectives meet on a link, each `collective` or each `flow`.
     """
 
-    batches: Count = Field(default=60, le=100_000)
+    batches: Annotated[Count, Field(le=100_000)] = 60
     warm_up: CountOrZero = 20
     seed: CountOrZero = 0
     fold: Literal["auto", "off"] | FoldSpec = "auto"

@@ -14,6 +14,8 @@ from simulator.scenario.shipped_files import shipped_folder
         ("policy={kind: dual_buffer, buffers: true}", "must be 1 or 2, not true"),
         ("policy={kind: fae, hot: true}", "must be a number from 0 to 1, not true"),
         ("sharding.tier={kind: remote, servers: 1e9}", "at most 1048576"),
+        ("cluster.groups=[{accelerator: a100_80, hosts: 1e9}]", "hosts stands in them alone"),
+        ("run.batches=100001", "at most 100000"),
         ("run.seed='07'", '"07" is text; write 7 without quotes'),
         ("run.seed='nan'", 'must be a whole number from 0 to 1e\\+15, not "nan"'),
         ("workload.tables[0].name=cat_9", 'two tables are called "cat_9"'),

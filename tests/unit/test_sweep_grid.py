@@ -94,6 +94,7 @@ WRONG = {
     "vary: [{path: a, range: {from: 1, to: .inf, points: 3}}]": "is a number",
     "vary: [{path: workers, values: [8, eight]}]": 'workers must be whole numbers from 1, not "eight"',
     "vary: [{path: workers, values: [null]}]": "not nothing",
+    "vary: [{path: workers, range: {from: 8, to: 32, points: 4}}]": "say whole: true",
     "vary: [{path: policy.buffers, values: [1, 2]}, {path: policy, values: [{kind: dual_buffer}]}]": (
         '"policy" replaces what "policy.buffers" sets'
     ),

@@ -86,11 +86,11 @@ def staleness(scenario: Scenario) -> float:
 QUANTITIES: Mapping[str, Callable[[Scenario], float]] = {
     "passes_share": passes_share,
     "moving_share": lambda scenario: shares(scenario.with_policy(BASELINE)).moving,
-    "gain_by_caching": speedup,
+    "caching_gain": speedup,
     "hottest_accesses": hottest_accesses,
     "staleness_at_most": staleness,
-    "cached_at_200_at_most": lambda scenario: cached(scenario, 200) / 1e6,
-    "cached_at_300_at_most": lambda scenario: cached(scenario, 300) / 1e6,
+    "cached_200_at_most": lambda scenario: cached(scenario, 200) / 1e6,
+    "cached_300_at_most": lambda scenario: cached(scenario, 300) / 1e6,
     "prefetched_at_most": lambda scenario: max(
         prefetched(scenario, after) / prefetched(scenario, before) for before, after in pairwise(SWEEP)
     ),

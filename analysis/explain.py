@@ -22,6 +22,7 @@ from simulator.scenario import Scenario
 from simulator.scenario.nominal import nominal_bottleneck
 
 UNEXPLAINED = "unexplained host time"
+HELD = {"software.loader_rate": "loader"}  # the rest of the software is the framework's
 RESOURCES = {
     "tensor": "compute",
     "hbm": "device memory",
@@ -125,7 +126,7 @@ def occupied(work: Work, costs: CostModel) -> dict[str, float]:
 def _setting(work: Work, costs: CostModel) -> str:
     """Return the resource that sets the time of work in one part; passes without arithmetic are memory's."""
     if isinstance(work, HoldWork):
-        return UNEXPLAINED
+        return HELD.get(work.setting, "framework" if work.setting.startswith("software.") else UNEXPLAINED)
     needs = [*reversed(occupancy(work, costs).items())]
     name = max(needs, key=lambda need: need[1])[0] if needs else "other"
     return RESOURCES.get(name, name)

@@ -10,7 +10,7 @@ from typing import Any, get_args
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from simulator.costs import CostModel
+from simulator.costs.software import Slowed
 from simulator.hardware.catalog.build import DIMENSIONS
 from simulator.quantities import Amount, CpuWork, HoldWork, InTurn, Together, Work
 from simulator.scenario import Scenario
@@ -46,6 +46,7 @@ def parameters(scenario: Scenario) -> Iterator[Parameter]:
     """Yield the parameters of `scenario` that may set the time of a stage."""
     yield from _cluster(scenario)
     yield from _measured(scenario)
+    yield from _software(scenario)
 
 
 def _cluster(scenario: Scenario) -> Iterator[Parameter]:
@@ -116,6 +117,8 @@ def _named(scenario: Scenario, name: str) -> Iterator[Parameter]:
         value, dimension = getattr(part, field.name), DIMENSIONS.get(field.name)
         if field.name == "peak_flops":
             yield _of_peaks(scenario)
+        elif field.name == "gather_efficiency" and scenario.software.gather_efficiency is not None:
+            continue  # the software's stands in its place
         elif isinstance(value, int | float) and dimension and _is_speed(field.name, dimension):
             yield _of_catalog(scenario, name, field.name)
 
@@ -144,29 +147,65 @@ def _of_peaks(scenario: Scenario) -> Parameter:
 
 def _with_part(scenario: Scenario, name: str, part: Any) -> Seconds:
     cluster = replace(scenario.cluster, **{name: part})
-    return CostModel(cluster, scenario.costs.dense).seconds
+    return replace(scenario.costs, cluster=cluster).seconds
 
 
 def _measured(scenario: Scenario) -> Iterator[Parameter]:
     """Yield the times that the scenario states as such."""
     held, source = scenario.spec.cluster.unexplained_host_time, scenario.workload.input.cpu_time
     if held:
-        yield _of_works(scenario, "cluster.unexplained_host_time", held, _longer_hold)
+        path = "cluster.unexplained_host_time"
+        yield _of_works(scenario, path, format_time(held), _longer_hold(path))
     if source:
-        yield _of_works(scenario, "workload.input.cpu_time", source, _longer_cpu)
+        yield _of_works(scenario, "workload.input.cpu_time", format_time(source), _longer_cpu)
 
 
-def _of_works(
-    scenario: Scenario, path: str, seconds: float, change: Callable[[Work, float], Work]
-) -> Parameter:
+def _software(scenario: Scenario) -> Iterator[Parameter]:
+    """Yield what the framework adds: times that are held, its loader, and how slow its kernels are."""
+    software = scenario.software
+    for name in ("fixed_cost_per_step", "host_time_per_op", "time_per_key"):
+        if seconds := getattr(software, name):
+            path = f"software.{name}"
+            yield _of_works(scenario, path, format_time(seconds), _longer_hold(path))
+    if software.loader_rate is not None:
+        path = "software.loader_rate"
+        yield _of_works(scenario, path, f"{software.loader_rate:,.6g} /s", _faster_hold(path))
+    if software.slowdown != 1.0:
+        yield _of_slowdown(scenario, software.slowdown)
+    if software.gather_efficiency is not None:
+        found = _of_catalog(scenario, "accelerator", "gather_efficiency")
+        yield replace(found, path="software.gather_efficiency")
+
+
+def _of_slowdown(scenario: Scenario, value: float) -> Parameter:
+    def scaled(factor: float) -> Seconds:
+        return replace(scenario.costs, dense=Slowed(scenario.costs.dense, factor)).seconds
+
+    return Parameter("software.slowdown", f"{value:.4g}", float("inf"), scaled)
+
+
+def _of_works(scenario: Scenario, path: str, text: str, change: Callable[[Work, float], Work]) -> Parameter:
     def scaled(factor: float) -> Seconds:
         return lambda work: scenario.costs.seconds(_rebuilt(work, change, factor))
 
-    return Parameter(path, format_time(seconds), float("inf"), scaled)
+    return Parameter(path, text, float("inf"), scaled)
 
 
-def _longer_hold(work: Work, factor: float) -> Work:
-    return replace(work, seconds=work.seconds * factor) if isinstance(work, HoldWork) else work
+def _longer_hold(setting: str) -> Callable[[Work, float], Work]:
+    """Return what makes the held times that come from `setting` so many times as long, and no others."""
+
+    def changed(work: Work, factor: float) -> Work:
+        if isinstance(work, HoldWork) and work.setting == setting:
+            return replace(work, seconds=work.seconds * factor)
+        return work
+
+    return changed
+
+
+def _faster_hold(setting: str) -> Callable[[Work, float], Work]:
+    """Return the same for a rate, of which the time is the inverse."""
+    longer = _longer_hold(setting)
+    return lambda work, factor: longer(work, 1.0 / factor)
 
 
 def _longer_cpu(work: Work, factor: float) -> Work:

@@ -7,11 +7,13 @@ them (`remote`) and one of them (`server`). Occupancy over duration is the share
 the work needs to run at its full speed; at most 1.
 """
 
+from collections.abc import Iterable
 from functools import singledispatch
 
 from simulator.costs.model import CostModel
 from simulator.costs.rows import connection
 from simulator.costs.rpc import busy_seconds, client_seconds
+from simulator.hardware import TwoLevel
 from simulator.quantities import (
     AllReduceWork,
     AllToAllWork,
@@ -114,12 +116,41 @@ def _(work: Collective, costs: CostModel) -> Occupancy:
     return {"network": busiest(costs.seconds(work))}
 
 
-@occupancy.register(InTurn)
-@occupancy.register(Together)
-def _(work: InTurn | Together, costs: CostModel) -> Occupancy:
-    total: Occupancy = {}
+@occupancy.register
+def _(work: InTurn, costs: CostModel) -> Occupancy:
+    return _added(occupancy(part, costs) for part in work.parts)
+
+
+@occupancy.register
+def _(work: Together, costs: CostModel) -> Occupancy:
+    """A chunk that one part hands to the next passes their memory once: it is still in the host's cache.
+
+    So the part that uses a resource most occupies it, and no resource for longer than the work takes.
+    """
+    most: Occupancy = {}
     for part in work.parts:
         for resource, seconds in occupancy(part, costs).items():
+            most[resource] = max(most.get(resource, 0.0), seconds)
+    return most
+
+
+def on_links(work: Work, costs: CostModel) -> Occupancy:
+    """Return seconds of full use by class of network link: bytes over its rate, start-ups left out."""
+    if not work.rendezvous:
+        return {}
+    rates = costs.network.rates
+    return _added(
+        {link: flow.bytes * count / rates[link]}
+        for phase in costs.phases(work)
+        for flow in phase.flows
+        for link, count in flow.crossing.items()
+    )
+
+
+def _added(parts: Iterable[Occupancy]) -> Occupancy:
+    total: Occupancy = {}
+    for part in parts:
+        for resource, seconds in part.items():
             total[resource] = total.get(resource, 0.0) + seconds
     return total
 
@@ -130,7 +161,7 @@ def passing(work: Work, costs: CostModel) -> Occupancy:
 
     What is sent is read from device memory, what is received is written there. Flows between hosts
     also pass the accelerator's host link where its network card is behind the same switch, and the card
-    that leads to parameter servers, where such are described.
+    that leads to parameter servers.
     """
     return {}
 
@@ -144,7 +175,7 @@ def _(work: Collective, costs: CostModel) -> Occupancy:
     cluster, moved = costs.cluster, _moved(work, costs)
     outside = moved.get("far", 0.0) / cluster.accelerator.host_link_bandwidth
     found = {"hbm": 2 * sum(moved.values()) / cluster.accelerator.hbm_bandwidth}
-    if cluster.servers is not None and moved.get("far"):
+    if isinstance(cluster.fabric, TwoLevel) and moved.get("far"):
         found["remote"] = moved["far"] / connection(cluster)  # the card that also leads to the servers
     return found | (
         {"device_to_host": outside, "host_to_device": outside} if cluster.cards_on_host_link else {}
@@ -153,11 +184,7 @@ def _(work: Collective, costs: CostModel) -> Occupancy:
 
 @passing.register
 def _(work: InTurn, costs: CostModel) -> Occupancy:
-    total: Occupancy = {}
-    for part in work.parts:
-        for resource, seconds in passing(part, costs).items():
-            total[resource] = total.get(resource, 0.0) + seconds
-    return total
+    return _added(passing(part, costs) for part in work.parts)
 
 
 def _moved(work: Collective, costs: CostModel) -> dict[str, float]:

@@ -11,7 +11,7 @@ from simulator.costs.dense import DenseSpeed
 from simulator.costs.model import CostModel
 from simulator.errors import InputError, did_you_mean
 from simulator.hardware import Accelerator, Cluster
-from simulator.quantities import NOTHING, Amount, DenseWork, HoldWork, Work
+from simulator.quantities import NOTHING, Amount, DenseWork, HoldWork, InTurn, Work
 
 # Launches per table and step of a framework that does not fuse tables (our count): forward take the keys,
 # look up, put into place; backward take the gradient, sort keys, add up, read state, write rows.
@@ -79,24 +79,23 @@ class Software:
         """
         launches = 3 * kernels + OPERATIONS_PER_TABLE * tables
         host = 0.0 if self.graph_capture else launches * self.host_time_per_op
-        held = self.fixed_cost_per_step + host
-        return (
-            HoldWork(held, f"time that {self.family or 'the framework'} takes beside its kernels")
-            if held
-            else NOTHING
-        )
+        why = f"time that {self.family or 'the framework'} takes beside its kernels"
+        parts = (("fixed_cost_per_step", self.fixed_cost_per_step), ("host_time_per_op", host))
+        held = tuple(HoldWork(seconds, why, f"software.{name}") for name, seconds in parts if seconds)
+        return InTurn(held) if held else NOTHING
 
     def per_keys(self, keys: Amount) -> Work:
         """Return what is held for `keys` that an owner receives."""
         if not self.time_per_key:
             return NOTHING
-        return HoldWork(keys * self.time_per_key, f"time that {self.family or 'the framework'} takes per key")
+        why = f"time that {self.family or 'the framework'} takes per key"
+        return HoldWork(keys * self.time_per_key, why, "software.time_per_key")
 
     def loading(self, samples: float) -> Work:
         """Return the time in which the loader of a host yields `samples`."""
         if self.loader_rate is None:
             return NOTHING
-        return HoldWork(samples / self.loader_rate, "time that the loader takes")
+        return HoldWork(samples / self.loader_rate, "time that the loader takes", "software.loader_rate")
 
     def on(self, cluster: Cluster) -> Cluster:
         """Return the cluster as this software's kernels find it."""

@@ -67,7 +67,9 @@ class _Rank:
         """Return what stages need, what flows ask, and what stages consist of."""
         works = [node.stage.work for node in graph.nodes]
         by_node = [{} if work.rendezvous else self.need(work) for work in works]
-        flows = [self.asked(work, legs) for work, legs in zip(works, phases, strict=True)]
+        local = {name for need in by_node for name in need}  # what flows alone use, the network shares
+        asked = [self.asked(work, legs) for work, legs in zip(works, phases, strict=True)]
+        flows = [{name: share for name, share in need.items() if name in local} for need in asked]
         return Needs.of(graph, by_node, flows, [self.parts(work) for work in works])
 
     def need(self, work: Work) -> Need:

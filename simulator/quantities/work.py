@@ -25,11 +25,13 @@ class HoldWork(Work):
     """`seconds` measured on a real system, held without using any resource; `why` says what it is.
 
     The one exception to "never seconds": quantities that were measured as times and that no
-    resource of ours explains. Every report flags the stages that contain it.
+    resource of ours explains. Every report flags the stages that contain it. `setting` is the path of
+    the scenario's number that it is proportional to, if there is one.
     """
 
     seconds: Amount
     why: str
+    setting: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,11 +2,11 @@
 
 import numpy as np
 
-from simulator.costs.occupancy import occupancy
 from simulator.policies.base import weaker
 from simulator.quantities import HoldWork
-from simulator.results.report import BUSY, EXPOSED_KINDS, RAW_KINDS, StepReport, percentiles
+from simulator.results.report import EXPOSED_KINDS, RAW_KINDS, StepReport, percentiles
 from simulator.results.tables import first_start_ns
+from simulator.scenario.busy import busy_shares
 from simulator.scenario.collective_rows import beyond_curves, collective_rows, leaves
 from simulator.scenario.interval import step_interval
 from simulator.scenario.scenario import Scenario
@@ -33,7 +33,7 @@ def make_report(run: Run) -> StepReport:
         compute_ms=breakdown.compute_ns / 1e6,
         exposed_ms={kind: breakdown.exposed_ns.get(kind, 0.0) / 1e6 for kind in EXPOSED_KINDS},
         interference_ms=sum(interference.values()),
-        busy_share=_busy_share(run, mean_ns / 1e9),
+        busy_share=busy_shares(run),
         staleness_steps=_staleness(run),
         peak_memory_bytes=run.memory.totals(),
         collectives=collective_rows(run.timeline.graph, scenario.costs),
@@ -126,30 +126,6 @@ def _window(run: Run) -> slice:
     period = run.timeline.graph.period
     first = run.first // period
     return slice(first, max(run.last // period, first + 1))
-
-
-SAME_LINK = {"remote": "network"}  # parameter servers are reached through the same network card
-# Several resources behind one word of the report: the busiest of them counts.
-BEHIND = {
-    "compute": ("tensor",),
-    "sparse": ("sparse",),
-    "memory": ("hbm",),
-    "network": ("network",),
-    "host": ("cores", "dram", "ssd", "server"),
-    "copy": ("host_to_device", "device_to_host", "pcie_down", "pcie_up"),
-}
-
-
-def _busy_share(run: Run, step_s: float) -> dict[str, float]:
-    """Share of the step in which a rank's resources work, from the amounts and their costs."""
-    total: dict[str, float] = {}
-    kind_of = run.scenario.cluster.kind_of
-    kind = 0 if kind_of is None else int(kind_of[run.timeline.rank_of(run.column)])
-    for node in run.timeline.graph.nodes:
-        for name, seconds in occupancy(node.stage.work, run.scenario.costs.by_kind[kind]).items():
-            resource = SAME_LINK.get(name, name)
-            total[resource] = total.get(resource, 0.0) + seconds / run.timeline.graph.period
-    return {word: max((total.get(one, 0.0) for one in BEHIND[word]), default=0.0) / step_s for word in BUSY}
 
 
 def _staleness(run: Run) -> dict[str, float | None]:

@@ -109,7 +109,7 @@ class TrainStep:
         if not self.unexplained_host_time:
             return ()
         why = WHY_UNEXPLAINED.format(per_worker=self.unexplained_host_time * 1e3)
-        return (HoldWork(self.unexplained_host_time * self.ranks / 2, why),)
+        return (HoldWork(self.unexplained_host_time * self.ranks / 2, why, "cluster.unexplained_host_time"),)
 
     @property
     def retrieve_rows(self) -> Work:

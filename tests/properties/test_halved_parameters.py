@@ -39,6 +39,8 @@ RESOURCE_OF = {
     "host cores": ("cores", "cpu_time"),
     "network": ("fabric",),
     "unexplained host time": ("unexplained_host_time",),
+    "loader": ("loader_rate",),
+    "framework": ("fixed_cost_per_step", "host_time_per_op", "time_per_key"),
 }
 
 

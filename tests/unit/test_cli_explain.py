@@ -162,3 +162,42 @@ def test_csv_lists_the_parameters(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["explain", QUICKSTART, "--format", "csv"]) == 0
     header, *records = capsys.readouterr().out.splitlines()
     assert header == "parameter,value,halved_ms,doubled_ms,elasticity,used" and len(records) > 10
+
+
+SLOW_LOADER = ("--set", "software={loader_rate: 1000 /s}")
+FRAMEWORK = (
+    "software={graph_capture: false, host_time_per_op: 1 ms, fixed_cost_per_step: 90 ms, slowdown: 1.5}"
+)
+
+
+def test_a_loader_that_binds_is_called_a_loader_and_a_faster_one_helps(explained: Explained) -> None:
+    answer = explained(QUICKSTART, *SLOW_LOADER)
+    (one,) = [found for found in answer["sensitivities"] if found["parameter"] == "software.loader_rate"]
+    assert answer["binds"] == "loader" and "unexplained host time" not in answer["resources"]
+    slower = explained(QUICKSTART, "--set", "software={loader_rate: 500 /s}")
+    assert one["halved_ms"] == pytest.approx(slower["lower_bound_ms"], rel=1e-6)
+    assert one["doubled_ms"] < 0.51 * answer["lower_bound_ms"]
+
+
+@pytest.mark.parametrize("name", ["host_time_per_op", "fixed_cost_per_step", "slowdown"])
+def test_what_a_framework_adds_is_worth_what_the_changed_file_gives(name: str) -> None:
+    scenario = load(QUICKSTART, [FRAMEWORK])
+    answer = explain(scenario)
+    (one,) = [found for found in answer.sensitivities if found.parameter == f"software.{name}"]
+    amount, _, unit = one.value.partition(" ")
+    changed = scenario.with_overrides([f"software.{name}={2 * float(amount):g} {unit}"])
+    assert one.doubled_ms == pytest.approx(bound_ms(changed), rel=1e-6)
+    assert answer.binds == "framework"
+
+
+def test_longer_unexplained_host_time_leaves_the_framework_as_it_is() -> None:
+    scenario = load(QUICKSTART, [FRAMEWORK, "cluster.unexplained_host_time=1 ms"])
+    found = {one.parameter: one for one in explain(scenario).sensitivities}
+    changed = scenario.with_overrides(["cluster.unexplained_host_time=2 ms"])
+    assert found["cluster.unexplained_host_time"].doubled_ms == pytest.approx(bound_ms(changed), rel=1e-6)
+
+
+def test_the_heads_say_what_percentages_are_of(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["explain", QUICKSTART]) == 0
+    out = capsys.readouterr().out
+    assert "of cycle" in out and "if halved" in out and "if doubled" in out

@@ -45,7 +45,7 @@ def _left_out(settings: Sequence[str]) -> str:
 
 
 def _draw_cycle(cycle: Sequence[CycleStep], verbose: bool, console: "Console") -> None:
-    drawn = table("stage", "ms", "share", "why the next stage waits")
+    drawn = table("stage", "ms", "of cycle", "why the next stage waits")
     drawn.columns[0].no_wrap, drawn.columns[-1].no_wrap = True, False
     drawn.columns[-1].justify = "left"
     longest = max(step.duration_ms for step in cycle)
@@ -71,7 +71,7 @@ def _alone(place: int, stage: str) -> Fold:
 def _draw_sensitivities(answer: Explanation, console: "Console") -> None:
     moving = [one for one in answer.sensitivities if abs(one.elasticity) >= NIL]
     if moving:
-        drawn = table("what would change it", "now", "halved", "doubled")
+        drawn = table("what would change it", "now", "step\nif halved", "step\nif doubled")
         for one in sorted(moving, key=_by_doubling):
             cells = (_change(bound, answer.lower_bound_ms) for bound in (one.halved_ms, one.doubled_ms))
             drawn.add_row(plain(one.parameter), plain(one.value), *cells)

@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from simulator.errors import InfeasibleError, InputError, did_you_mean
+from simulator.errors import InfeasibleError, InputError, RecscaleError, did_you_mean
 from simulator.policies import catalog
 from simulator.scenario import Run, Scenario, run_scenario
 
 REFERENCE = "serialized"
+NESTED = "nested"
+EXAMPLE = " (policy: {kind: nested, inter_batch: {kind: ...}, intra_batch: {kind: ...}})"
 DEFAULT_MICRO_BATCHES = 8
 ASSUMED = (
     f"micro_batches is assumed to be {DEFAULT_MICRO_BATCHES}: the scenario states none (--micro-batches N)"
@@ -74,7 +76,8 @@ def compare(scenarios: Sequence[Scenario], request: Request) -> list[Row]:
     """Return one row for each scenario, policy and number of workers, in that order.
 
     The serialized policy is run beside the others when it is not among them, for the speed-up.
-    Raises InputError when a scenario, a policy or a number of workers is wrong.
+    A policy that a scenario does not suit (its warm-up is too short, its sharding another one) cannot run;
+    the others go on. Raises InputError when a scenario, a policy's name or a number of workers is wrong.
     """
     for scenario in scenarios:
         _check_names(scenario, request)
@@ -85,6 +88,8 @@ def _check_names(scenario: Scenario, request: Request) -> None:
     """Refuse unknown policies before anything runs; a written-out one is known where it was written."""
     known = {*catalog.names(), scenario.spec.policy.kind}
     for name in request.policies:
+        if name == NESTED and name not in known:
+            raise InputError(f"--policies: {NESTED} takes parameters, so write it in a scenario{EXAMPLE}")
         if name not in known:
             raise InputError(f'--policies: no policy is called "{name}"{did_you_mean(name, known)}')
 
@@ -151,13 +156,23 @@ def _with_reference(scenario: Scenario, request: Request) -> tuple[str, ...]:
 
 
 def _rows(scenario: Scenario, request: Request) -> list[Row]:
-    """Return the rows of one scenario: by policy, then by workers as given."""
+    """Return the rows of one scenario: by policy, then by workers as given.
+
+    Raises InputError where something is wrong with all of them: it is the scenario then.
+    """
     sized = {workers: scenario.with_workers(workers) for workers in _sizes(scenario, request)}
     found: dict[tuple[str, int], Row] = {}
+    wrong: dict[tuple[str, int], InputError] = {}
     for workers, one in sized.items():
         for name in _with_reference(scenario, request):
-            found[name, workers] = _row(one, name, request)
+            try:
+                found[name, workers] = _row(one, name, request)
+            except InputError as problem:
+                wrong[name, workers] = problem
+                found[name, workers] = _cannot(one, name, request, problem)
     wanted = [(name, workers) for name in dict.fromkeys(_policies(scenario, request)) for workers in sized]
+    if all(key in wrong for key in wanted):
+        raise wrong[wanted[0]]
     return [_related(found[key], found[REFERENCE, key[1]], _fewest(found, key[0])) for key in wanted]
 
 
@@ -172,12 +187,20 @@ def _row(scenario: Scenario, name: str, request: Request) -> Row:
     try:
         run = run_scenario(changed, request.engine, request.progress)
     except InfeasibleError as problem:
-        row, done = Row(scenario.name, name, scenario.cluster.ranks, notes=(f"cannot run: {problem}",)), None
-    else:
-        row, done = row_of(run, name), run
-    if assumes_micro_batches(scenario, replace(request, policies=(name,))):
+        return _cannot(scenario, name, request, problem)
+    return _told(scenario, row_of(run, name), request, run)
+
+
+def _cannot(scenario: Scenario, name: str, request: Request, problem: RecscaleError) -> Row:
+    row = Row(scenario.name, name, scenario.cluster.ranks, notes=(f"cannot run: {problem}",))
+    return _told(scenario, row, request, None)
+
+
+def _told(scenario: Scenario, row: Row, request: Request, run: Run | None) -> Row:
+    """Return `row` with what was assumed for it, and say that it is there."""
+    if assumes_micro_batches(scenario, replace(request, policies=(row.policy,))):
         row = replace(row, notes=(*row.notes, ASSUMED))
-    request.finished(row, done)
+    request.finished(row, run)
     return row
 
 

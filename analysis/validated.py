@@ -1,8 +1,22 @@
 """One measured case and what was predicted of it, whatever was measured."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
+
+Item = TypeVar("Item")
+Watch = Callable[[int, int], None]
+
+
+def unwatched(done: int, of: int) -> None:
+    """Watch nothing: how far the work is interests nobody."""
+
+
+def watched(items: Sequence[Item], watch: Watch) -> Iterator[Item]:
+    """Yield `items`; `watch(done, of)` hears of each that is done."""
+    for place, item in enumerate(items):
+        yield item
+        watch(place + 1, len(items))
 
 
 @dataclass(frozen=True)

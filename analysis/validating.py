@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from analysis.validated import Validated
+from analysis.validated import Validated, Watch, unwatched, watched
 from analysis.validating_recorded import local_runs, profiled
 from simulator.errors import InputError, Where
 
@@ -25,14 +25,19 @@ UNTOLD = {"collective": 0.3, "gemm": 0.2, "local": 0.12, "trace": 0.25}
 PARTS = ("training", "collectives", "kernels", "traces", "local_runs")
 
 
-def validate_folder(folder: Path) -> list[Validated]:
-    """Return every measured case in `folder` with its prediction. Raises InputError when there is none."""
+def validate_folder(folder: Path, watch: Watch = unwatched) -> list[Validated]:
+    """Return every measured case in `folder` with its prediction; `watch(done, of)` hears of parts.
+
+    Raises InputError when there is none.
+    """
     if not folder.is_dir():
-        raise InputError("there is no such folder", Where(str(folder)))
+        problem = "is a file; a folder is needed" if folder.exists() else "there is no such folder"
+        raise InputError(problem, Where(str(folder)))
     if not any((folder / part).is_dir() for part in PARTS):
         raise InputError(f"the folder has none of {', '.join(PARTS)}", Where(str(folder)))
-    parts = (collectives, products, profiled, local_runs)
-    return [*training(folder), *(case for part in parts for case in _banded(part(folder)))]
+    parts = (training, collectives, products, profiled, local_runs)
+    done = (part(folder) if part is training else _banded(part(folder)) for part in watched(parts, watch))
+    return [case for cases in done for case in cases]
 
 
 def training(folder: Path) -> list[Validated]:
@@ -132,7 +137,7 @@ def _with_band(case: Validated, half: float | None) -> Validated:
     return replace(case, low=case.predicted_ms / factor, high=case.predicted_ms * factor)
 
 
-def published() -> list[Validated]:
+def published(watch: Watch = unwatched) -> list[Validated]:
     """Return the published figures that the shipped scenarios reproduce and that are times in ms."""
     from analysis.validation import rows
 
@@ -150,6 +155,6 @@ def published() -> list[Validated]:
             source=row["source"],
             note=row["note"],
         )
-        for row in rows()
+        for row in rows(watch=watch)
         if row["role"] != "input" and row["error"] is not None and row["quantity"].endswith("_ms")
     ]

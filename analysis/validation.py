@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from analysis import bagpipe, google
 from analysis.published import Published, by_id, policy_part, published
+from analysis.validated import Watch, unwatched, watched
 from simulator.policies import catalog
 from simulator.scenario import Run, Scenario, load, run_scenario
 from simulator.scenario.shipped_files import shipped_folder
@@ -175,8 +176,8 @@ def _of_five(case: Case, pick: Callable[[tuple[google.Gains, ...]], float]) -> f
     return pick(google.five()) if isinstance(case.model, Simulated) else None
 
 
-def rows(folder: Path | None = None) -> list[dict[str, Any]]:
-    """Return one record per published row, in the order of the file.
+def rows(folder: Path | None = None, watch: Watch = unwatched) -> list[dict[str, Any]]:
+    """Return one record per published row, in the order of the file; `watch(done, of)` hears how far it is.
 
     `predicted` (for a fit row: what the fitted scenario gives; for an input row: what the scenario
     says) is None where nothing can be said; `error` and `plain_sum_error` are shares of the
@@ -187,7 +188,7 @@ def rows(folder: Path | None = None) -> list[dict[str, Any]]:
     listed, place = published(), folder or shipped_folder()
     models = {file: Simulated(load(place / file)) for file in dict.fromkeys(row.scenario for row in listed)}
     sums = {file: PlainSum.of(simulated) for file, simulated in models.items()}
-    return [_record(row, models[row.scenario], sums[row.scenario]) for row in listed]
+    return [_record(row, models[row.scenario], sums[row.scenario]) for row in watched(listed, watch)]
 
 
 def _record(row: Published, simulated: Simulated, summed: PlainSum) -> dict[str, Any]:

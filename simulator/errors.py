@@ -75,12 +75,13 @@ def regular_file(path: Path) -> Path:
 def did_you_mean(name: str, allowed: Iterable[str]) -> str:
     """Return ` (did you mean "x"?)` for the nearest allowed name, or the allowed names, or ``.
 
-    Of many names that are not near, those that are least far.
+    Case does not matter for what is near. Of many names that are not near, those that are least far.
     """
     options = sorted(allowed)
-    near = get_close_matches(name, options, n=1, cutoff=0.6)
+    spelled = {option.casefold(): option for option in reversed(options)}
+    near = get_close_matches(name.casefold(), sorted(spelled), n=1, cutoff=0.6)
     if near:
-        return f' (did you mean "{near[0]}"?)'
+        return f' (did you mean "{spelled[near[0]]}"?)'
     if len(options) > MOST_LISTED:
         nearest = get_close_matches(name, options, n=3, cutoff=0.0)
         return f" ({len(options)} are allowed, such as {', '.join(nearest)})"

@@ -81,6 +81,13 @@ DIMENSIONS: Mapping[str, Dimension] = {
     "money": Dimension("a price per time", "USD/s", "2.5 USD/h", _MONEY, 1e-15, 1e9),
     "fraction": Dimension("a fraction", "", "24.7 %", ("%",), 0.0, 1.0),
 }
+_WORDS = {
+    **dict.fromkeys(("sec", "second", "seconds"), "s"),
+    **dict.fromkeys(("minute", "minutes"), "min"),
+    **dict.fromkeys(("hr", "hrs", "hour", "hours"), "h"),
+    **dict.fromkeys(("d", "days"), "day"),
+    **dict.fromkeys(("y", "yr", "years"), "year"),
+}
 _DIMENSION_OF = {unit: name for name, kind in DIMENSIONS.items() for unit in kind.spellings}
 
 
@@ -157,8 +164,9 @@ def _check_unit(text: str, unit: str, dimension: str) -> None:
 
 
 def _nearest(unit: str, kind: Dimension) -> str:
-    """Name the spellings that differ by case or by `ps` for `/s`, else the closest, else the example."""
-    folded = re.sub("ps$", "/s", unit.casefold())
+    """Name the spellings that differ by case, by `ps` for `/s` or by a time's name, else what is closest."""
+    *amount, last = re.sub("ps$", "/s", unit.casefold()).split("/")
+    folded = "/".join([*amount, _WORDS.get(last, last)])
     near = [known for known in kind.spellings if known.casefold() == folded]
     near = near or get_close_matches(unit, kind.spellings, n=1, cutoff=0.6)
     if not near:

@@ -1,19 +1,23 @@
 """From a question to its answer: try, keep what nothing beats, confirm it event by event, advise."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from analysis.plan.advice import Change, changes, improvements, reasons
+from analysis.plan.basis import Basis, basis
 from analysis.plan.outcomes import Outcome, outcome_of
 from analysis.plan.pareto import pareto
 from analysis.plan.question import Question
 from analysis.plan.searching import Trials, search
 from analysis.sensitivity import Gain
+from simulator.errors import InputError
 
 MOST_CONFIRMED = 16
 ROUNDS = 4
+COUNTED = ("tried", "failed", "refused", "broken", "reasons", "notes")
 UNKNOWN = {
     "usd": "no price is known for some options; their cost is unknown and loses against any that is known",
     "kwh": "no power is known for some options; their energy is unknown and loses against any that is known",
@@ -26,7 +30,7 @@ class Answered:
 
     `chosen` is the place of the plan that `gains` speak of: the cheapest, or the fastest where no
     cost is known. `tried` counts candidates, `failed` those that cannot run, `refused` those that
-    break a limit.
+    break a limit, and `broken` how many break which. `basis` is what the answer rests on.
     """
 
     name: str
@@ -39,17 +43,20 @@ class Answered:
     refused: int
     reasons: list[str]
     notes: list[str]
+    broken: dict[str, int]
+    basis: Basis
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as plain data."""
         return {
             "name": self.name,
             "feasible": bool(self.plans),
+            "basis": self.basis.to_dict(),
             "plans": [plan.to_dict() for plan in self.plans],
             "chosen": self.chosen,
             "gains": [asdict(gain) for gain in self.gains],
             "changes": [{"allow": one.what, "plan": one.outcome.to_dict()} for one in self.changes],
-            **{name: getattr(self, name) for name in ("tried", "failed", "refused", "reasons", "notes")},
+            **{name: getattr(self, name) for name in COUNTED},
         }
 
 
@@ -62,13 +69,14 @@ def answer(
     """Return the answer to `question`; `choose` (from 0) picks the plan to improve.
 
     `watch(done, of)` is called now and then with candidates tried and to be tried. The same question
-    gives the same answer. Raises InputError when too many candidates are to be tried.
+    gives the same answer. Raises InputError when too many candidates are to be tried, and when there are
+    not as many plans as `choose` asks for.
     """
     trials = search(question, executor, watch)
     allowed = [one for one in trials.outcomes if not one.over]
     confirmed = _confirmed(trials, trials.outcomes)
     plans = pareto([one for one in confirmed.values() if not one.over])
-    place = None if not plans else min(len(plans) - 1, choose) if choose is not None else _cheapest(plans)
+    place = _chosen(plans, choose)
     return Answered(
         name=question.name,
         plans=plans,
@@ -80,7 +88,25 @@ def answer(
         refused=len(trials.outcomes) - len(allowed),
         reasons=list(reasons(trials.failures)),
         notes=_notes(question, plans),
+        broken=_broken(trials.outcomes),
+        basis=basis(question),
     )
+
+
+def _chosen(plans: Sequence[Outcome], choose: int | None) -> int | None:
+    """Return the place of the plan to speak of; None without plans."""
+    if not plans or choose is None:
+        return _cheapest(plans) if plans else None
+    if choose >= len(plans):
+        there = f"are {len(plans)} plans" if len(plans) > 1 else "is 1 plan"
+        raise InputError(f"--choose: there {there}, not {choose + 1}")
+    return choose
+
+
+def _broken(outcomes: Sequence[Outcome]) -> dict[str, int]:
+    """Return how many candidates break which limit, the commonest first; one may break several."""
+    counts = Counter(name for one in outcomes for name in dict.fromkeys(name for name, _, _ in one.over))
+    return dict(counts.most_common())
 
 
 def _confirmed(trials: Trials, outcomes: Sequence[Outcome]) -> dict[str, Outcome]:

@@ -1,7 +1,7 @@
 """What could be built: every combination of hardware, size, policy, micro-batches and sharding."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
 from typing import Any
@@ -9,8 +9,10 @@ from typing import Any
 from analysis.plan.question import HardwareSpec, Question
 from analysis.sweep.axes import WORKERS, Setting
 from analysis.sweep.grid import Point, point_of
+from analysis.sweep.points import at_point
 from simulator.errors import InputError, did_you_mean
 from simulator.policies import catalog
+from simulator.scenario import Scenario
 from simulator.units import shown
 
 MOST_CANDIDATES = 20_000
@@ -88,10 +90,20 @@ class Space:
         key = point_of(self.question.base, tuple(settings), option.name).key
         return Candidate(key, option.name, workers, tuple(settings))
 
+    def first(self, option: HardwareSpec) -> Scenario:
+        """Return the scenario on `option` under the first of all else, of the scenario's own size.
+
+        Raises InputError that names the option and the setting.
+        """
+        rest = (axis[0] for axis in self.axes[1:])
+        settings = self.at(((option, option.workers[0]), *rest)).settings
+        sized = tuple(one for one in settings if one[0] != WORKERS)
+        return at_point(self.question.base, sized, option.name)
+
     def _cluster(self, option: HardwareSpec) -> list[Setting]:
         cluster = [] if option.cluster is None else [("cluster", option.cluster)]
         return [*cluster, *option.settings.items()]
 
     def point(self, candidate: Candidate, engine: str) -> Point:
         """Return what runs the candidate."""
-        return point_of(self.question.base, candidate.settings, engine)
+        return replace(point_of(self.question.base, candidate.settings, engine), source=candidate.hardware)

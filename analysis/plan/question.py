@@ -4,16 +4,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from analysis.plan.money import MoneySpec
-from simulator.errors import InputError
 from simulator.scenario.base import Spec
 from simulator.scenario.document import Document
 from simulator.scenario.fields import Count, CountOrZero, Energy, Frequency, Number, Power, Price, Time
-from simulator.scenario.places import inside
-from simulator.scenario.problems import to_input_error
-from simulator.scenario.source import read_document
 
 OBJECTIVES = ("hours", "usd", "kwh")
 
@@ -97,20 +93,3 @@ class Question:
     def option(self, name: str) -> HardwareSpec:
         """Return the hardware option of that name."""
         return next(option for option in self.spec.hardware if option.name == name)
-
-
-def read_question(path: Path) -> Question:
-    """Read and check the question at `path` and the scenario it names.
-
-    Raises InputError with file, line and path for anything wrong with either.
-    """
-    document = read_document(path)
-    try:
-        spec = QuestionSpec.model_validate(document.data)
-    except ValidationError as error:
-        raise to_input_error(error, document, QuestionSpec) from error
-    try:
-        file = inside(path.parent, spec.scenario)
-    except InputError as error:
-        raise InputError(error.problem, document.where(("scenario",))) from error
-    return Question(spec, document, read_document(file))

@@ -1,8 +1,22 @@
 """Answers to planning questions as a report takes them."""
 
-from analysis.report.records import AboveZero, Count, Kind, Name, Number, Part
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+
+from analysis.report.records import AboveZero, Count, Name, Number, Part
 
 HOUR_S = 3600.0
+LONGEST = 2000
+
+
+def _of_a_kind(part: dict[str, Any]) -> dict[str, Any]:
+    if not isinstance(part.get("kind"), str) or len(repr(part)) > LONGEST:
+        raise ValueError("a short part of a scenario with a kind is needed")
+    return part
+
+
+Policy = Annotated[dict[str, Any], AfterValidator(_of_a_kind)]
 
 
 class Hours(Part):
@@ -17,13 +31,21 @@ class Plan(Part):
 
     hardware: Name
     workers: Count
-    policy: Kind
+    policy: Policy
     hours: AboveZero
     hours_interval: Hours | None
     usd: Number | None
     kwh: Number | None
     step_ms: AboveZero
     throughput_samples_per_s: AboveZero
+    sharding: Policy | None = None
+    peak_memory_hbm_bytes: Number | None = None
+    bottleneck: Name = ""
+
+    @property
+    def kind(self) -> str:
+        """The kind of its policy."""
+        return str(self.policy["kind"])
 
     @property
     def usd_per_million(self) -> float | None:
@@ -48,6 +70,31 @@ class Change(Part):
     allow: Name
 
 
+class Figure(Part):
+    """A price or a power of one accelerator, and where it is from."""
+
+    amount: Number | None
+    of: Name
+    between: Name
+
+
+class Rate(Part):
+    """What one accelerator of an option costs and draws."""
+
+    hardware: Name
+    usd_per_hour: Figure
+    watts: Figure
+
+
+class Basis(Part):
+    """What was asked, and what the answer rests on."""
+
+    target: Name
+    limits: Name
+    rates: list[Rate]
+    assumptions: list[Name]
+
+
 class Answer(Part):
     """What `recscale plan --format json` prints."""
 
@@ -62,6 +109,8 @@ class Answer(Part):
     refused: int
     reasons: list[Name]
     notes: list[Name]
+    broken: Annotated[dict[str, int], Field(default_factory=dict)]
+    basis: Basis | None = None
 
     @property
     def chosen_plan(self) -> Plan | None:

@@ -3,13 +3,15 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from analysis.plan.words import in_words
 from analysis.plots.curves import draw_front
-from analysis.report.answers import Answer, Plan
+from analysis.report.answers import Answer, Figure, Plan, Rate
 from analysis.report.found import Found
 from analysis.report.html import Column, Section, figure, heading, listed, paragraph, section, table
 from analysis.report.pictures import drawn
 from analysis.report.records import short
 from analysis.report.summary import or_dash
+from simulator.units import format_bytes
 
 MOST_GAINS = 8
 COLUMNS = (
@@ -22,6 +24,16 @@ COLUMNS = (
     Column("USD"),
     Column("kWh"),
     Column("step, ms"),
+    Column("memory"),
+    Column("sharding", False),
+    Column("binds", False),
+)
+RATES = (
+    Column("hardware", False),
+    Column("USD/h per accelerator"),
+    Column("from", False),
+    Column("W per accelerator"),
+    Column("from", False),
 )
 
 
@@ -32,7 +44,10 @@ def plans(found: Found) -> Section:
 
 def _answer(answer: Answer) -> Iterator[str]:
     yield heading(short(answer.name))
+    yield from _asked(answer)
+    each = ", ".join(f"{short(name)}: {count:,}" for name, count in answer.broken.items())
     tried = f"{answer.tried:,} candidates were tried: {answer.refused:,} break a limit"
+    tried += f" ({each})" if each else ""
     tried += f", {answer.failed:,} cannot run." if answer.failed else "."
     yield paragraph(f"{'' if answer.plans else 'No plan meets the target. '}{tried}")
     if answer.plans:
@@ -45,7 +60,32 @@ def _answer(answer: Answer) -> Iterator[str]:
         "What would make the question feasible:", [f"allow {one.allow}" for one in answer.changes]
     )
     yield from _told("Why candidates cannot run:", answer.reasons)
+    yield from _rests_on(answer)
     yield listed(answer.notes)
+
+
+def _asked(answer: Answer) -> Iterator[str]:
+    if answer.basis is not None:
+        yield paragraph(f"Target: {answer.basis.target}. Limits: {answer.basis.limits}.")
+
+
+def _rests_on(answer: Answer) -> Iterator[str]:
+    """Show prices and powers with their sources, and what is assumed."""
+    if answer.basis is None:
+        return
+    yield paragraph("What USD and kWh rest on:")
+    yield table(RATES, (_rate(rate) for rate in answer.basis.rates))
+    yield listed(answer.basis.assumptions)
+
+
+def _rate(rate: Rate) -> Sequence[object]:
+    price, power = rate.usd_per_hour, rate.watts
+    cells = ((or_dash(one.amount, "{:,.4g}"), _source(one)) for one in (price, power))
+    return (short(rate.hardware), *(cell for pair in cells for cell in pair))
+
+
+def _source(figure: Figure) -> str:
+    return figure.of + (f"; {figure.between}" if figure.between else "")
 
 
 def _told(lead: str, items: Sequence[str]) -> Iterator[str]:
@@ -59,13 +99,16 @@ def _line(plan: Plan, chosen: bool) -> Sequence[object]:
     return (
         ">" if chosen else "",
         short(plan.hardware),
-        short(plan.policy.kind),
+        in_words(plan.policy),
         f"{plan.workers:,}",
         f"{plan.hours:,.4g}",
         "-" if band is None else f"{band.low:,.4g} to {band.high:,.4g}",
         or_dash(plan.usd, "{:,.0f}"),
         or_dash(plan.kwh, "{:,.0f}"),
         f"{plan.step_ms:,.3f}",
+        "-" if plan.peak_memory_hbm_bytes is None else format_bytes(plan.peak_memory_hbm_bytes),
+        "that of the scenario" if plan.sharding is None else in_words(plan.sharding),
+        short(plan.bottleneck) or "-",
     )
 
 
@@ -80,7 +123,7 @@ def _picture(answer: Answer) -> str:
 
 
 def _row(plan: Plan) -> dict[str, Any]:
-    name = f"{short(plan.hardware)}, {short(plan.policy.kind)}"
+    name = f"{short(plan.hardware)}, {short(plan.kind)}"
     return {
         "policy": name,
         "throughput_samples_per_s": plan.throughput_samples_per_s,

@@ -16,6 +16,7 @@ from analysis.sweep.axes import AxisSpec, SampleSpec, Setting, repeated, undone
 from simulator.errors import InputError
 from simulator.scenario.base import Spec
 from simulator.scenario.document import Document
+from simulator.scenario.file_kinds import refuse_other_kinds
 from simulator.scenario.places import inside
 from simulator.scenario.problems import to_input_error
 from simulator.scenario.source import read_document
@@ -45,10 +46,11 @@ class GridSpec(Spec):
 
 @dataclass(frozen=True)
 class Point:
-    """One scenario of a sweep: what is set, and the key under which its result is kept."""
+    """One scenario of a sweep: what is set, the key under which its result is kept, who sets it."""
 
     key: str
     settings: tuple[Setting, ...]
+    source: str = "sweep"
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,7 @@ def read_grid(path: Path) -> Grid:
     try:
         spec = GridSpec.model_validate(document.data)
     except ValidationError as error:
+        refuse_other_kinds(document, "grid")
         raise to_input_error(error, document, GridSpec) from error
     try:
         file = inside(path.parent, spec.scenario)

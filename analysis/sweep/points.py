@@ -34,7 +34,7 @@ def run_task(task: Task) -> list[Record]:
 def run_point(base: Document, engine: str, point: Point) -> Record:
     """Return the record of one point. Raises nothing: whatever goes wrong is told in the record."""
     try:
-        scenario = at_point(base, point.settings)
+        scenario = at_point(base, point.settings, point.source)
         report = run_scenario(scenario, engine).report
     except InfeasibleError as error:
         return failure(point, INFEASIBLE, str(error))
@@ -56,10 +56,10 @@ def text_of(point: Point) -> str:
     return json.dumps(dict(point.settings))
 
 
-def at_point(base: Document, settings: Sequence[Setting]) -> Scenario:
-    """Return the scenario `base` with `settings`. Raises InputError naming the setting."""
+def at_point(base: Document, settings: Sequence[Setting], source: str = "sweep") -> Scenario:
+    """Return the scenario `base` with `settings`. Raises InputError naming `source` and the setting."""
     texts = [f"{path}={json.dumps(value)}" for path, value in settings if path != WORKERS]
-    scenario = Scenario.of(apply_overrides(base, texts, "sweep"))
+    scenario = Scenario.of(apply_overrides(base, texts, source))
     workers = dict(settings).get(WORKERS)
     return scenario if workers is None else scenario.with_workers(workers)
 

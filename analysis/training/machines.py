@@ -123,7 +123,8 @@ def cluster(row: Row) -> Part:
     accelerator, fabric, _ = known(row)
     part: Part = {"accelerator": accelerator, "per_host": row.per_host, "hosts": row.hosts}
     part["rows"], part["compute"] = {"kind": "on_chip"}, {"kind": "kernels"}
-    part["collectives"] = {**curves(row), "per_peer": PER_PEER}
+    measured = curves(row)
+    part["collectives"] = measured if "all_to_all" in measured else {**measured, "per_peer": PER_PEER}
     part["fabric"] = fabric if isinstance(fabric, str) else {**_BETWEEN, **fabric}
     part["host"] = _HOSTS.get(fabric, "dgx_a100") if isinstance(fabric, str) else "dgx_a100"
     return part

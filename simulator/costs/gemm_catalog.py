@@ -41,6 +41,15 @@ def gemm_time(accelerator: Accelerator, precision: str) -> GemmTime:
     return _at_rates_of(accelerator, precision, catalog.accelerator(measured), found)
 
 
+def assumed_of(accelerator: Accelerator, precision: str) -> str:
+    """Return in words what `gemm_time` assumes of an accelerator; nothing where it was measured."""
+    known = _known(accelerator.name, precision)
+    if known is None:
+        return f"no measured law for {precision}: analytic form only"
+    law = known[1].law
+    return "" if gemm_time(accelerator, precision).law == law else f"the law of {known[0]}, scaled by rates"
+
+
 def attention_share() -> float:
     """Return the share of the peak that fused attention kernels reach."""
     return float(_read()["general"]["attention_share"]["value"])

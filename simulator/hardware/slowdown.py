@@ -44,6 +44,6 @@ def speed(slowdowns: Iterable[Slowdown], resource: str, ranks: int) -> Amount:
     shares = np.ones(ranks)
     for members, share in touched:
         if max(members) >= ranks or min(members) < 0:
-            raise InputError(f"slow: rank {max(members)} is not in a cluster of {ranks}")
+            raise InputError(f"rank {max(members)} is not in a cluster of {ranks} (counted from 0)")
         shares[list(members)] *= share
     return shares

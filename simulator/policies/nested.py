@@ -20,12 +20,8 @@ class Nested:
 
     def __post_init__(self) -> None:
         """Refuse pairs that would exchange the same rows twice."""
-        if self.inter_batch.arranges_exchange and self.intra_batch.arranges_exchange:
-            outer, inner = (type(part).__name__ for part in (self.inter_batch, self.intra_batch))
-            raise InputError(
-                f"{outer} cannot be nested around {inner}: both decide when rows are exchanged "
-                "(batches ahead, and micro-batch by micro-batch), so the same rows would travel twice"
-            )
+        outer, inner = (type(part).__name__ for part in (self.inter_batch, self.intra_batch))
+        refuse_two_exchanges(self.inter_batch, self.intra_batch, (outer, inner))
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -50,3 +46,12 @@ class Nested:
     def plan(self, step: TrainStep) -> Pipeline:
         """Return the inter-batch pipeline with the intra-batch fragment inside."""
         return self.inter_batch.embed(step, self.intra_batch)
+
+
+def refuse_two_exchanges(outer: InterBatch, inner: IntraBatch, names: tuple[str, str]) -> None:
+    """Raise InputError, with the `names` of the two, when both decide when rows are exchanged."""
+    if outer.arranges_exchange and inner.arranges_exchange:
+        raise InputError(
+            f"{names[0]} cannot be nested around {names[1]}: both decide when rows are exchanged "
+            "(batches ahead, and micro-batch by micro-batch), so the same rows would travel twice"
+        )

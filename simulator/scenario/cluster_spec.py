@@ -12,7 +12,7 @@ from simulator.hardware import Cluster, Fabric, Slowdown, catalog, slowest
 from simulator.scenario.base import Spec
 from simulator.scenario.collectives_spec import CollectivesSpec
 from simulator.scenario.fabric_spec import FabricSpec, Shape
-from simulator.scenario.fields import Count, CountOrZero, Flag, Fraction, PositiveFloat, Time
+from simulator.scenario.fields import Count, CountOrZero, Flag, Fraction, Number, PositiveFloat, Time
 from simulator.scenario.machine_spec import (
     AcceleratorSpec,
     GroupSpec,
@@ -24,6 +24,7 @@ from simulator.scenario.machine_spec import (
 from simulator.scenario.servers_spec import HostSpec, ServersSpec
 
 MOST_RANKS = 1 << 20
+SHARES = ("compute", "memory", "host", "copy_links", "network")
 
 
 class RooflineSpec(Spec):
@@ -100,8 +101,30 @@ class SlowSpec(Spec):
     copy_links: Fraction = 1.0
     network: Fraction = 1.0
 
-    def build(self, per_host: int) -> Slowdown:
-        """Return the slowdown of all ranks named, those of named hosts included."""
+    @model_validator(mode="after")
+    def _slow_at_something(self) -> "SlowSpec":
+        """Refuse an entry that slows nothing down, or stops it."""
+        if not (self.hosts or self.ranks):
+            raise ValueError("names no hosts or ranks")
+        shares = {name: share for name, share in self if name in SHARES}
+        if not shares.keys() & self.model_fields_set:
+            raise ValueError(f"says no share: give one of {', '.join(SHARES)}")
+        for name, share in shares.items():
+            if share <= 0:
+                raise ValueError(f"{name} must be above 0")
+        return self
+
+    def build(self, per_host: int, hosts: int) -> Slowdown:
+        """Return the slowdown of all ranks named, those of named hosts included.
+
+        Raises InputError for a host or a rank that the cluster does not have.
+        """
+        for noun, named, count in (("host", self.hosts, hosts), ("rank", self.ranks, per_host * hosts)):
+            if max(named, default=0) >= count:
+                raise InputError(
+                    f"{noun} {max(named)} of slow is not in a cluster of {count} {noun}{'s' * (count > 1)}, "
+                    "counted from 0"
+                )
         hosted = [host * per_host + place for host in set(self.hosts) for place in range(per_host)]
         ranks = tuple(sorted({*hosted, *self.ranks}))
         return Slowdown(ranks, self.compute, self.memory, self.host, self.copy_links, self.network)
@@ -139,7 +162,7 @@ class ClusterSpec(Spec):
     """
 
     accelerator: str | AcceleratorSpec
-    per_host: Annotated[Count, Field(le=4096)]
+    per_host: Annotated[int, Number(1, 4096, whole=True)]
     hosts: Count
     host: str | HostSpec | None = None
     fabric: str | FabricSpec | None = None
@@ -149,7 +172,7 @@ class ClusterSpec(Spec):
     fitted_at: FittedAtSpec | None = None
     collectives: CollectivesSpec | None = None
     slow: Annotated[tuple[SlowSpec, ...], Field(max_length=1000)] = ()
-    host_limit: Annotated[PositiveFloat, Field(ge=1)] | None = None
+    host_limit: Annotated[float, Number(1, 1e30)] | None = None
     cards_on_host_link: Flag = True
     servers: ServersSpec | None = None
     groups: Annotated[tuple[GroupSpec, ...], Field(max_length=64)] = ()
@@ -175,7 +198,7 @@ class ClusterSpec(Spec):
             fabric,
             self.per_host,
             self.hosts,
-            tuple(one.build(self.per_host) for one in self.slow),
+            tuple(one.build(self.per_host, self.hosts) for one in self.slow),
             self.host_limit,
             self.cards_on_host_link,
             others=tuple(group.build() for group in self.groups[1:]),

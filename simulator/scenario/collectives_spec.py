@@ -4,6 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
+from pydantic import model_validator
+
 from simulator.costs.algorithms import Choice, Overheads
 from simulator.costs.curves import Curve
 from simulator.errors import InputError, Where, did_you_mean
@@ -47,15 +49,34 @@ class CollectivesSpec(Spec):
     per_message: Time | None = None
     per_message_within: Time = 0.0
 
+    @model_validator(mode="after")
+    def _one_source_of_time(self) -> "CollectivesSpec":
+        """Refuse what a measured curve contains already: it would change the collective's shape alone."""
+        usual = AlgorithmsSpec()
+        for operation, curve in self._named.items():
+            told = getattr(self.algorithms, operation) != getattr(usual, operation)
+            if told or (operation == "all_to_all" and self.per_peer):
+                what = f"algorithms.{operation}" if told else "per_peer"
+                raise ValueError(
+                    f"the curve {operation}: {curve} takes the place of {what}: leave out one of them"
+                )
+        if self.file is not None and not self._named:
+            raise ValueError(f"file: no curve of it is named; name one under {', '.join(MEASURED)}")
+        return self
+
+    @property
+    def _named(self) -> dict[str, str]:
+        """The names of curves by operation."""
+        named = {operation: getattr(self, operation) for operation in MEASURED}
+        return {operation: name for operation, name in named.items() if name is not None}
+
     def curves(self, folder: Path) -> dict[str, Curve]:
         """Return the curves by operation; a `file` is looked for in `folder`.
 
         Raises InputError on unknown names, other operations and whatever is wrong with the file.
         """
-        named = {operation: getattr(self, operation) for operation in MEASURED}
-        wanted = {operation: name for operation, name in named.items() if name is not None}
         curve = self._finder(folder)
-        found = {operation: curve(name) for operation, name in wanted.items()}
+        found = {operation: curve(name) for operation, name in self._named.items()}
         for operation, one in found.items():
             if one.operation != operation:
                 raise InputError(f"collectives.{operation}: that curve was measured for {one.operation}")

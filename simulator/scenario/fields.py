@@ -64,16 +64,19 @@ class Number:
         if isinstance(value, str) and _is_number(value):
             raise ValueError(f"{shown(value)} is text; write {_plain(value)} without quotes")
         if isinstance(value, bool) or not isinstance(value, int | float) or not self._fits(value):
-            raise ValueError(f"must be {self._needed()}, not {shown(value)}")
+            raise ValueError(f"must be {self._needed(value)}, not {shown(value)}")
         return int(value) if self.whole else float(value)
 
     def _fits(self, value: float) -> bool:
         low = value > self.least if self.above else value >= self.least
         return low and value <= self.most and (not self.whole or value == int(value))  # nan fails the first
 
-    def _needed(self) -> str:
+    def _needed(self, value: object) -> str:
+        most = f"{self.most:.0f}" if self.whole and self.most < MOST else f"{self.most:g}"
+        if isinstance(value, int | float) and value > self.most and self.most < MOST:
+            return f"at most {most}"
         noun = "a whole number" if self.whole else "a number"
-        return f"{noun} {'above' if self.above else 'from'} {self.least:g} to {self.most:g}"
+        return f"{noun} {'above' if self.above else 'from'} {self.least:g} to {most}"
 
 
 def _is_number(text: str) -> bool:
@@ -102,8 +105,9 @@ MoneyRate = Annotated[float, Quantity("money")]
 Fraction = Annotated[float, Quantity("fraction")]
 
 # 1e15 stays exact as a float and leaves room for products of a few counts in 64-bit integers.
-Count = Annotated[int, Number(1, 1e15, whole=True)]
-CountOrZero = Annotated[int, Number(0, 1e15, whole=True)]
+MOST = 1e15
+Count = Annotated[int, Number(1, MOST, whole=True)]
+CountOrZero = Annotated[int, Number(0, MOST, whole=True)]
 PositiveFloat = Annotated[float, Number(0, 1e30, above=True)]
 NonNegativeFloat = Annotated[float, Number(0, 1e30)]
 Flag = Annotated[bool, Strict()]

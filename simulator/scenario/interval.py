@@ -5,7 +5,7 @@ the undisturbed one, and the report's own step is stretched by it. Random spread
 is drawn afresh in each.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -15,6 +15,7 @@ import numpy as np
 from simulator.costs import CostModel
 from simulator.engine.durations import tabulate
 from simulator.engine.recurrence import run_recurrence
+from simulator.errors import RecscaleError
 from simulator.hardware import Cluster
 from simulator.quantities import FloatArray
 from simulator.scenario.interval_curves import curve_doubts, slowed
@@ -86,12 +87,21 @@ class _Draws:
         scenario, still = self.run.scenario, self.run.scenario.spec.run.variation().none
         for sample in self._samples:
             settings = [doubt.setting(sample) for doubt in self._by_path]
-            changed = scenario.with_overrides(settings) if settings else scenario
-            costs = self._costs(changed, sample)
-            if still and costs is scenario.costs:
-                yield base  # nothing was drawn
-            else:
-                yield self._mean_ns(changed, costs, _reseeded(sample))
+            try:
+                changed = scenario.with_overrides(settings) if settings else scenario
+                costs = self._costs(changed, sample)
+                if still and costs is scenario.costs:
+                    yield base  # nothing was drawn
+                else:
+                    yield self._mean_ns(changed, costs, _reseeded(sample))
+            except RecscaleError as problem:
+                raise self._refused(settings, problem) from problem
+
+    def _refused(self, settings: Sequence[str], problem: RecscaleError) -> RecscaleError:
+        """Return what is wrong with a draw, said as that."""
+        where = self.run.scenario.document.where(("run", "interval"))
+        drawn = f" ({'; '.join(settings)})" if settings else ""
+        return type(problem)(f"a draw{drawn} is refused: {problem}", where)
 
     def _costs(self, scenario: Scenario, sample: Sample) -> CostModel:
         """Return the costs of a sample: catalog numbers and curves replaced by drawn ones."""

@@ -12,10 +12,12 @@ from simulator.hardware import catalog
 from simulator.hardware.catalog.build import DIMENSIONS, quantity
 from simulator.quantities import FloatArray
 from simulator.scenario.interval_spec import COVERAGE, DoubtSpec
+from simulator.scenario.overrides import path_of
 from simulator.scenario.scenario import Scenario
 from simulator.workload.draws import uniforms
 
 PRICES = ("price_usd_per_hour", "power_watts")  # they change no time
+OF_THE_WORLD = ("cluster", "workload", "sharding", "software")  # what a run finds, not what it decides
 SIZES = ("hbm_bytes", "cache_bytes", "dram_bytes", "ssd_bytes")
 
 
@@ -80,9 +82,22 @@ class PathDoubt:
 def path_doubts(scenario: Scenario, specs: Sequence[DoubtSpec]) -> tuple[PathDoubt, ...]:
     """Return the doubts about named paths.
 
-    Raises InputError for a path without a positive number, and for ends that do not enclose its value.
+    Raises InputError for a path without a positive number or given twice, for one of the run or its policy,
+    and for ends that do not enclose its value.
     """
+    for place, spec in enumerate(specs):
+        if problem := _unfit(spec.path, [one.path for one in specs[:place]]):
+            where = scenario.document.where(("run", "interval", "parameters", place))
+            raise InputError(f"{spec.path}: {problem}", where)
     return tuple(_path_doubt(scenario, spec, place) for place, spec in enumerate(specs))
+
+
+def _unfit(path: str, before: Sequence[str]) -> str:
+    """Return why a path cannot be in doubt, whatever stands there; nothing where it can."""
+    steps = path_of(path)
+    if steps and steps[0] not in OF_THE_WORLD:
+        return f"that is a choice; in doubt can be a number under {', '.join(OF_THE_WORLD)}"
+    return "stands twice among the parameters" if steps and steps in map(path_of, before) else ""
 
 
 def _path_doubt(scenario: Scenario, spec: DoubtSpec, place: int) -> PathDoubt:
@@ -103,8 +118,6 @@ def _path_doubt(scenario: Scenario, spec: DoubtSpec, place: int) -> PathDoubt:
 
 def _number(scenario: Scenario, path: str) -> tuple[float, str, bool]:
     """Return the number at a path, its unit, and whether it is a whole one."""
-    from simulator.scenario.overrides import path_of
-
     here: Any = scenario.resolved()
     steps = path_of(path)
     if not steps:

@@ -23,9 +23,9 @@ from pydantic import (
 
 from simulator.policies import catalog
 from simulator.policies.base import Policy
-from simulator.policies.nested import Nested
+from simulator.policies.nested import Nested, refuse_two_exchanges
 from simulator.scenario.base import Spec
-from simulator.scenario.fields import Count, Flag, Number
+from simulator.scenario.fields import MOST, Count, Flag, Number
 from simulator.units import shown
 
 
@@ -62,18 +62,19 @@ def _checked(annotation: Any) -> Any:
     """Return what a scenario may hold for a parameter of this type."""
     if get_origin(annotation) is Annotated:
         kind, *limits = get_args(annotation)
-        return _number(limits) if kind is float else Annotated[(_checked(kind), *limits)]
+        return _number(kind, limits) if kind in (int, float) else Annotated[(_checked(kind), *limits)]
     if get_origin(annotation) is Literal and all(isinstance(one, int) for one in get_args(annotation)):
         return Annotated[annotation, BeforeValidator(partial(_counted, allowed=get_args(annotation)))]
-    simple = {int: Count, bool: Flag, float: _number([])}
+    simple = {int: Count, bool: Flag, float: _number(float, [])}
     return simple.get(annotation, annotation)
 
 
-def _number(limits: list[Any]) -> Any:
-    """Return a number within `limits`; unlike a float of Python it cannot be `true`."""
-    low = max((getattr(one, "ge", -1e30) for one in limits), default=-1e30)
-    high = min((getattr(one, "le", 1e30) for one in limits), default=1e30)
-    return Annotated[float, Number(low, high)]
+def _number(kind: type, limits: list[Any]) -> Any:
+    """Return a number within `limits`; unlike one of Python it cannot be `true`. Whole ones begin at 1."""
+    least, most = (1, MOST) if kind is int else (-1e30, 1e30)
+    low = max((getattr(one, "ge", least) for one in limits), default=least)
+    high = min((getattr(one, "le", most) for one in limits), default=most)
+    return Annotated[kind, Number(low, high, whole=kind is int)]
 
 
 def _counted(value: object, allowed: tuple[int, ...]) -> object:
@@ -122,7 +123,9 @@ class NestedSpec(Spec):
         """Return the nested policy. Raises InputError where the two cannot be combined."""
         inter, intra = self.inter_batch, self.intra_batch
         outer = catalog.INTER_BATCH[inter.kind](**inter.parameters)
-        return Nested(outer, catalog.INTRA_BATCH[intra.kind](**intra.parameters))
+        inner = catalog.INTRA_BATCH[intra.kind](**intra.parameters)
+        refuse_two_exchanges(outer, inner, (inter.kind, intra.kind))
+        return Nested(outer, inner)
 
 
 class OutsidePolicySpec(NamedPolicySpec):

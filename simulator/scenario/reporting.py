@@ -6,12 +6,14 @@ from simulator.policies.base import weaker
 from simulator.quantities import HoldWork
 from simulator.results.report import EXPOSED_KINDS, RAW_KINDS, StepReport, percentiles
 from simulator.results.tables import first_start_ns
+from simulator.scenario.beyond import beyond_measurements
 from simulator.scenario.busy import busy_shares
-from simulator.scenario.collective_rows import beyond_curves, collective_rows, leaves
+from simulator.scenario.collective_rows import collective_rows, leaves
 from simulator.scenario.interval import step_interval
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.server_notes import busiest_server
 from simulator.scenario.simulate import Run
+from simulator.scenario.unused import unused
 
 
 def make_report(run: Run) -> StepReport:
@@ -39,7 +41,7 @@ def make_report(run: Run) -> StepReport:
         collectives=collective_rows(run.timeline.graph, scenario.costs),
         lower_bound_ms=run.lower_bound_ns / 1e6,
         bottleneck=_once(run.bottleneck.stages) if run.timeline.graph.period > 1 else run.bottleneck.stages,
-        extrapolated=_extrapolated(run),
+        extrapolated=beyond_measurements(run),
         interval_ms=step_interval(run),
         cost=_cost(run, mean_ns / 1e9),
         events=run.timeline.events,
@@ -137,17 +139,6 @@ def _staleness(run: Run) -> dict[str, float | None]:
     }
 
 
-def _extrapolated(run: Run) -> list[str]:
-    """Name what lies outside of what was measured: lookups beyond a key log, sizes beyond a fit."""
-    scenario, workers = run.scenario, run.timeline.ranks
-    asked = [(table, table.lookups(scenario.workload.batch) * workers) for table in scenario.workload.tables]
-    beyond = [f"keys of table {table.name}" for table, count in asked if table.popularity.extrapolates(count)]
-    known = scenario.spec.cluster.fitted_at
-    beyond += known.outside(scenario.workload.batch, workers) if known else []
-    beyond += scenario.spec.framework.unlike(scenario.cluster)
-    return beyond + beyond_curves(run.timeline.graph, scenario.costs)
-
-
 def _cost(run: Run, step_s: float) -> dict[str, float] | None:
     """Return cost per sample where the catalog knows a price or a power."""
     cluster = run.scenario.cluster
@@ -176,7 +167,8 @@ def notes(run: Run) -> list[str]:
         f"{ms:,.{0 if ms >= 100 else 1}f} ms of each batch's {kind}, hidden or not, is {why}"
         for (kind, why), ms in held.items()
     ]
-    return explained + _pace(run) + busiest_server(graph) + assumptions(run.scenario)
+    said = _pace(run) + busiest_server(graph) + unused(run.scenario)
+    return explained + said + assumptions(run.scenario)
 
 
 def assumptions(scenario: Scenario) -> list[str]:

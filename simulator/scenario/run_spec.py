@@ -7,7 +7,7 @@ from pydantic import Field
 from simulator.engine import Variation
 from simulator.engine.weights import PER_COLLECTIVE, PerFlow, WeightRule
 from simulator.scenario.base import Spec
-from simulator.scenario.fields import Count, CountOrZero, Flag, Fraction
+from simulator.scenario.fields import CountOrZero, Flag, Fraction, Number
 from simulator.scenario.interval_spec import IntervalSpec
 
 WEIGHTS: dict[str, WeightRule] = {"collective": PER_COLLECTIVE, "flow": PerFlow()}
@@ -38,7 +38,7 @@ class RunSpec(Spec):
     `weights`: what counts the same where collectives meet on a link, each `collective` or each `flow`.
     """
 
-    batches: Annotated[Count, Field(le=100_000)] = 60
+    batches: Annotated[int, Number(1, 100_000, whole=True)] = 60
     warm_up: CountOrZero = 20
     seed: CountOrZero = 0
     fold: Literal["auto", "off"] | FoldSpec = "auto"

@@ -20,6 +20,7 @@ from simulator.scenario.applicable import check_applicable
 from simulator.scenario.base import Spec
 from simulator.scenario.cluster_spec import ClusterSpec
 from simulator.scenario.document import Document
+from simulator.scenario.file_kinds import refuse_other_kinds
 from simulator.scenario.overrides import apply_overrides
 from simulator.scenario.policy_spec import PolicySpec
 from simulator.scenario.problems import to_input_error
@@ -29,7 +30,7 @@ from simulator.scenario.software_spec import SoftwareSpec, as_placed, as_written
 from simulator.scenario.source import read_document
 from simulator.scenario.workload_spec import WorkloadSpec
 from simulator.sharding import TrainStep
-from simulator.sharding.stacks import starts
+from simulator.sharding.stacks import check_stacks, starts
 from simulator.workload.job import Workload
 
 Part = TypeVar("Part")
@@ -70,6 +71,7 @@ class Scenario:
         try:
             return cls(ScenarioSpec.model_validate(document.data), document)
         except ValidationError as error:
+            refuse_other_kinds(document, "scenario")
             raise to_input_error(error, document, ScenarioSpec) from error
 
     @property
@@ -117,6 +119,7 @@ class Scenario:
         plan, seed = as_placed(self.software, plan, self.workload), self.spec.run.seed
         step = TrainStep(self.workload, plan, cluster.ranks, seed, held, cluster.per_host, self.software)
         self.at("sharding", lambda: step.placed.shards)
+        self.at("sharding", lambda: check_stacks(plan, len(self.workload.tables)))
         self.at("sharding", lambda: starts(step.traffic))
         return step
 

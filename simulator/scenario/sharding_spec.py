@@ -7,7 +7,7 @@ from pydantic import Discriminator, Field, Tag
 
 from simulator.errors import InputError
 from simulator.scenario.base import Spec
-from simulator.scenario.fields import Count, Flag
+from simulator.scenario.fields import Count, Flag, Number
 from simulator.scenario.sharding_kinds import (
     AnyKind,
     ColumnWiseKind,
@@ -40,7 +40,7 @@ class ReplicasSpec(Spec):
     """
 
     count: Count
-    every: Annotated[Count, Field(le=256)] = 1
+    every: Annotated[int, Number(1, 256, whole=True)] = 1
     rows: Literal["all", "touched"] = "all"
     adjacent: Flag = False
 

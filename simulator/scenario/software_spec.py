@@ -48,7 +48,9 @@ class CalibratedSpec(Spec):
 
     def unlike_machine(self, cluster: Cluster) -> list[str]:
         """Return in which ways a machine is unlike the one that was fitted, in words."""
-        found, fitted = [], f"software fitted on {self.accelerator}, {self.per_host} per host"
+        fitted = f"software fitted on {self.accelerator}, {self.per_host} per host"
+        others = dict.fromkeys(group.accelerator.name for group in cluster.groups)
+        found = [f"accelerator {name} ({fitted})" for name in others if name != self.accelerator]
         if cluster.per_host != self.per_host:
             found.append(f"{cluster.per_host} accelerators per host ({fitted})")
         if cluster.per_host > 1 and _inside(cluster) <= FASTEST_PCIE:

@@ -2,11 +2,11 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, Field
+from pydantic import BeforeValidator, Field, model_validator
 
 from simulator.errors import did_you_mean
 from simulator.scenario.base import Spec
-from simulator.scenario.fields import Count, Fraction
+from simulator.scenario.fields import Fraction, Number
 from simulator.sharding import Dram, HbmCache, Remote, Ssd, Tier
 from simulator.units import shown
 
@@ -17,7 +17,7 @@ class RemoteSpec(Spec):
     """Rows live on parameter servers: hosts like those of the cluster, reached over the network."""
 
     kind: Literal["remote"]
-    servers: Annotated[Count, Field(le=MOST_SERVERS)]
+    servers: Annotated[int, Number(1, MOST_SERVERS, whole=True)]
 
     def build(self) -> Tier:
         """Return the tier."""
@@ -37,6 +37,13 @@ class HbmCacheSpec(Spec):
     hit_rate: Fraction | None = None
     below: Literal["dram", "ssd"] | RemoteSpec = "dram"
     replacement: Literal["hottest", "lru"] = "hottest"
+
+    @model_validator(mode="after")
+    def _one_source_of_hits(self) -> "HbmCacheSpec":
+        """Refuse a way to find what is given."""
+        if self.hit_rate is not None and self.replacement != "hottest":
+            raise ValueError("hit_rate says what replacement would find: leave out one of them")
+        return self
 
     def build(self) -> Tier:
         """Return the tier."""

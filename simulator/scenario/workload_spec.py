@@ -7,7 +7,7 @@ from pydantic import AfterValidator, Field
 
 from simulator.errors import InputError
 from simulator.scenario.base import Spec
-from simulator.scenario.fields import Bytes, Count, PositiveFloat, Time
+from simulator.scenario.fields import Bytes, Count, Number, PositiveFloat, Time
 from simulator.scenario.histories_spec import Clustering, HistoriesSpec, sharing_tables
 from simulator.scenario.keys_spec import KeysSpec
 from simulator.scenario.model_spec import AnyModelSpec
@@ -36,7 +36,7 @@ class TableSpec(Spec):
     dimension: Count
     dtype: Literal["fp32", "fp16", "bf16", "fp8", "int8"] = "fp32"
     pooling: PositiveFloat | None = None
-    copies: Annotated[Count, Field(le=10_000)] = 1
+    copies: Annotated[int, Number(1, 10_000, whole=True)] = 1
     keys: KeysSpec | None = None
 
     @property

@@ -45,7 +45,7 @@ ONE_CALL = Calls()
 class Served:
     """The ways between one rank of `step` and the servers that hold all of its tables.
 
-    Raises InputError where some tables have owners among the ranks.
+    Raises InputError where some tables have owners among the ranks, or the plan says what servers ignore.
     """
 
     step: "TrainStep"
@@ -53,12 +53,21 @@ class Served:
     @cached_property
     def tables(self) -> tuple[EmbeddingTable, ...]:
         """The tables on servers."""
+        plan = self.step.placed.plan
         for table in self.step.placed.exchanged:
-            if not isinstance(self.step.placed.plan.kind_of(table).home, Remote):
+            kind = plan.kind_of(table)
+            if not isinstance(kind.home, Remote):
                 raise InputError(
                     f'table "{table.name}" is not on parameter servers: this policy needs all tables '
                     "there (sharding.tier: {kind: remote}), or whole on every worker (data_parallel)"
                 )
+            if not isinstance(kind, RowWise):
+                raise InputError(
+                    f'table "{table.name}" is not row_wise: this policy spreads rows over the servers '
+                    "and would ignore any other kind of sharding"
+                )
+        if plan.stacks is not None:
+            raise InputError("sharding.stacks would change nothing: servers have no sparse engines to start")
         return self.step.placed.exchanged
 
     @cached_property

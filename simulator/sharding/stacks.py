@@ -13,6 +13,7 @@ import numpy as np
 
 from simulator.errors import InfeasibleError, InputError
 from simulator.quantities import AllToAllWork, InTurn, PartsWork, RowWork, Together, Work
+from simulator.sharding.plan import ShardingPlan
 from simulator.sharding.traffic import Traffic
 
 MOST_MINIBATCHES = 64  # buckets that ids are hashed into (jax-tpu-embedding)
@@ -77,3 +78,11 @@ def starts(traffic: Traffic) -> int:
     """
     stacks = traffic.placed.plan.stacks
     return 1 if stacks is None else stacks.rounds(traffic)
+
+
+def check_stacks(plan: ShardingPlan, tables: int) -> None:
+    """Raise InputError where there are more stacks than tables."""
+    if plan.stacks is not None and plan.stacks.count > tables:
+        raise InputError(
+            f"stacks.count is {plan.stacks.count:,}, but there are only {tables:,} tables to stack"
+        )

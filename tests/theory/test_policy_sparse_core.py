@@ -248,6 +248,14 @@ def test_a_scenario_with_too_many_ids_is_refused_at_its_sharding(shipped: Scenar
     assert "sharding" in str(refused.value)
 
 
+def test_more_stacks_than_tables_are_refused(shipped: Scenario) -> None:
+    tables = len(shipped.workload.tables)
+    assert shipped.with_overrides([f"sharding.stacks.count={tables}"]).step
+    with pytest.raises(InputError, match=f"only {tables} tables to stack") as refused:
+        _ = shipped.with_overrides([f"sharding.stacks.count={tables + 1}"]).step
+    assert "sharding.stacks.count" in str(refused.value)
+
+
 def test_more_stacks_take_longer_and_never_less(shipped: Scenario) -> None:
     steps = [
         run_scenario(shipped.with_overrides([f"sharding.stacks={{count: {count}}}"]), "vector").report

@@ -182,7 +182,7 @@ def test_when_nothing_fits_the_answer_is_no(capsys: pytest.CaptureFixture[str]) 
     ("words", "says"),
     [
         (["--policies", "nestpip"], '--policies: no policy is called "nestpip" (did you mean "nestpipe"?)'),
-        (["--policies", "nested"], '--policies: no policy is called "nested"'),
+        (["--policies", "nested"], "--policies: nested takes parameters, so write it in a scenario"),
         (["--workers", "8,many"], '--workers: "many" is not a number of workers'),
         (["--workers", "8,12"], "12 workers do not fill hosts of 8"),
         (["--micro-batches", "0"], "--micro-batches"),
@@ -238,3 +238,47 @@ def test_where_nothing_can_run_the_commonest_reasons_are_told(capsys: pytest.Cap
     told = capsys.readouterr().err
     assert "none of 3 can run: 2 x " in told and "does not fit in host memory" in told
     assert "1 x " in told and "parameter servers" in told and told.count("\n") == 1
+
+
+def drawn(capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    assert run(["compare", *words]) == 0
+    return capsys.readouterr().out
+
+
+def test_on_80_columns_no_name_is_cut_and_one_size_has_no_scaling(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    names = ("serialized", "gradient_accumulation", "torchrec_sparse_dist", "two_d_sparse")
+    out = drawn(capsys, QUICKSTART, "--policies", ",".join(names))
+    assert all(f"\n{name} " in out for name in names)
+    assert max(map(len, out.splitlines())) <= 80 and "scaling" not in out
+    assert "scaling" in drawn(capsys, QUICKSTART, "--policies", "serialized", "--workers", "8,16")
+
+
+def test_a_policy_that_does_not_apply_says_so_in_its_row(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = drawn(capsys, QUICKSTART, "--policies", "serialized,fae").splitlines()
+    (place,) = [place for place, line in enumerate(lines) if line.startswith("fae ")]
+    assert lines[place + 1] == "(not applicable)"
+    large = drawn(capsys, NPU, "--policies", "nestpipe", "--workers", "16,128")
+    assert "(cannot run)" in large
+
+
+def test_the_help_says_where_policies_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["compare", "--help"]) == 0
+    assert "docs/concepts/policies.md" in capsys.readouterr().out
+
+
+def test_a_policy_that_a_scenario_does_not_suit_leaves_the_others_their_rows(rows: Rows) -> None:
+    caught_up = str(shipped_folder() / "servers" / "caught_up.yaml")
+    found = {row["policy"]: row for row in rows(caught_up, "--policies", "bagpipe,no_cache")}
+    assert found["bagpipe"]["step_ms"] is None
+    assert "cannot run: " in found["bagpipe"]["notes"][0]
+    assert "warm_up must be at least 201" in found["bagpipe"]["notes"][0]
+    assert found["no_cache"]["step_ms"] > 0
+
+
+def test_where_no_policy_can_run_the_scenario_is_wrong(capsys: pytest.CaptureFixture[str]) -> None:
+    caught_up = str(shipped_folder() / "servers" / "caught_up.yaml")
+    assert run(["compare", caught_up, "--policies", "bagpipe"]) == 2
+    assert "run.warm_up: warm_up must be at least 201" in capsys.readouterr().err

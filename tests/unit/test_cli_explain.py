@@ -9,6 +9,7 @@ import pytest
 from analysis.cli.running import run
 from analysis.explain import explain, reason
 from analysis.parameters import parameters
+from analysis.sensitivity import gains
 from simulator.results.bottleneck import Link
 from simulator.scenario import Scenario, load
 from simulator.scenario.nominal import nominal_bottleneck
@@ -177,6 +178,13 @@ def test_a_loader_that_binds_is_called_a_loader_and_a_faster_one_helps(explained
     slower = explained(QUICKSTART, "--set", "software={loader_rate: 500 /s}")
     assert one["halved_ms"] == pytest.approx(slower["lower_bound_ms"], rel=1e-6)
     assert one["doubled_ms"] < 0.51 * answer["lower_bound_ms"]
+
+
+def test_of_a_loader_that_binds_more_speed_is_a_gain() -> None:
+    scenario = load(QUICKSTART, [SLOW_LOADER[1]])
+    found = gains(scenario, nominal_bottleneck(scenario))
+    assert found[0].parameter == "software.loader_rate"
+    assert found[0].saved_share == pytest.approx(1 - 1 / 1.1, abs=1e-3)
 
 
 @pytest.mark.parametrize("name", ["host_time_per_op", "fixed_cost_per_step", "slowdown"])

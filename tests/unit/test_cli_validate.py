@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from analysis.cli.running import run
+from analysis.validating import validate_folder
 
 Command = Callable[..., Any]
 GEMM = "device,batch,m,n,k,dtypes,time_us\n"
@@ -61,7 +62,13 @@ def test_the_table_gives_scores_and_fits_on_a_terminal(told: Command, folder: Pa
 
 def test_wrong_folders_are_refused_in_one_line(told: Command, tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    for name, message in (("nothing", "no such folder"), ("empty", "none of training, collectives, kernels")):
+    (tmp_path / "file").write_text("")
+    wrong = {
+        "nothing": "no such folder",
+        "file": "is a file; a folder is needed",
+        "empty": "none of training, collectives, kernels",
+    }
+    for name, message in wrong.items():
         code, out, error = told("--data", str(tmp_path / name))
         assert (code, out) == (2, "")
         assert message in error
@@ -83,3 +90,23 @@ def test_bad_tables_are_refused_in_one_line(told: Command, tmp_path: Path, text:
     assert (code, out) == (2, "")
     assert message in error
     assert len(error.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("columns", [80, 100])
+def test_on_a_narrow_terminal_every_case_has_its_name_numbers_and_band(
+    told: Command, folder: Path, monkeypatch: pytest.MonkeyPatch, columns: int
+) -> None:
+    rows = json.loads(told("--data", str(folder), "--format", "json")[1])
+    monkeypatch.setenv("COLUMNS", str(columns))
+    _, out, _ = told("--data", str(folder))
+    assert max(map(len, out.splitlines())) <= columns
+    packed = "".join(line.split("  ")[0] for line in out.splitlines())
+    for row in rows:
+        assert row["case_id"] in packed, "names fold and are whole"
+        assert f"{row['low']:.4g} to {row['high']:.4g}" in out
+
+
+def test_the_share_that_is_done_is_heard_of(folder: Path) -> None:
+    heard: list[tuple[int, int]] = []
+    validate_folder(folder, lambda done, of: heard.append((done, of)))
+    assert heard == [(done, 5) for done in range(1, 6)]

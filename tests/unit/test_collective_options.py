@@ -74,6 +74,37 @@ def test_a_tree_on_a_torus_is_refused_by_name(checkout: Path) -> None:
         report(checkout, torus, f"{ALGORITHMS}.all_reduce=tree")
 
 
+def test_an_exchange_by_domains_on_a_torus_is_refused_by_name_and_not_chosen(checkout: Path) -> None:
+    torus = "cluster.fabric={kind: torus, dims: [4, 2], link_bandwidth: 50 GB/s, hop_latency: 1 us}"
+    with pytest.raises(InputError, match="hierarchical is not known on a torus"):
+        report(checkout, torus, f"{ALGORITHMS}.all_to_all=hierarchical")
+    assert "hierarchical" not in algorithms(report(checkout, torus, f"{ALGORITHMS}.all_to_all=auto"))
+
+
+CURVES = "cluster.collectives={all_to_all: sb_a100_nccl2_8_2_10_all_to_all}"
+
+
+@pytest.mark.parametrize(
+    ("told", "what"),
+    [("per_peer=5 us", "per_peer"), ("algorithms.all_to_all=pairwise", "algorithms.all_to_all")],
+)
+def test_a_measured_curve_and_what_it_takes_the_place_of_are_refused(
+    checkout: Path, told: str, what: str
+) -> None:
+    quickstart = checkout / "scenarios/quickstart.yaml"
+    with pytest.raises(InputError, match=f"takes the place of {what}: leave out one") as refused:
+        load(quickstart, [CURVES, f"cluster.collectives.{told}"])
+    assert "cluster.collectives" in str(refused.value)
+    assert load(quickstart, [CURVES, "cluster.collectives.algorithms.all_reduce=tree"]).costs.curves
+    kept = load(quickstart, [CURVES]).resolved()["cluster"]["collectives"]
+    assert kept["algorithms"]["all_to_all"] == "direct"  # written out in full, it is read back
+
+
+def test_a_file_of_curves_of_which_none_is_used_is_refused(checkout: Path) -> None:
+    with pytest.raises(InputError, match="no curve of it is named"):
+        load(checkout / "scenarios/quickstart.yaml", ["cluster.collectives={file: mine.yaml}"])
+
+
 def test_the_weight_by_which_collectives_share_is_stated_and_matters(checkout: Path) -> None:
     policy = "policy={kind: dual_buffer, buffers: 2}"
     fabric = "cluster.fabric={kind: two_level, within: 300 GB/s, between: 1 GB/s, latency: 20 us}"

@@ -137,6 +137,10 @@ def test_jitter_is_drawn_anew_in_each_sample(quick: Scenario) -> None:
         ("{path: cluster.accelerator, low: a, high: b}", "not a number"),
         ("{path: workload.input.cpu_time, low: 2, high: 3 us}", "needs a unit"),
         ("{path: '[', low: 2, high: 3}", "path"),
+        ("{path: run.batches, low: 20, high: 40}", "that is a choice"),
+        ("{path: run.warm_up, low: 5, high: 12}", "that is a choice"),
+        ("{path: policy.micro_batches, low: 1, high: 3}", "that is a choice"),
+        ("{path: workload.batch, low: 1, high: 1e6}, {path: ' workload.batch', low: 1, high: 1e6}", "twice"),
     ],
 )
 def test_doubts_that_make_no_sense_are_refused_with_their_place(
@@ -144,6 +148,23 @@ def test_doubts_that_make_no_sense_are_refused_with_their_place(
 ) -> None:
     scenario = quick.with_overrides([f"run.interval={{parameters: [{doubt}]}}"])
     with pytest.raises(InputError, match=problem) as refused:
+        _ = run_scenario(scenario).report
+    assert "run.interval" in str(refused.value)
+
+
+@pytest.mark.parametrize("end", ["low: true, high: 3", "low: 1, high: false"])
+def test_an_end_is_no_flag(quick: Scenario, end: str) -> None:
+    with pytest.raises(InputError, match=r"must be a number or a quantity, not (true|false)"):
+        quick.with_overrides([f"run.interval={{parameters: [{{path: workload.batch, {end}}}]}}"])
+
+
+def test_a_draw_that_cannot_be_is_said_to_be_one(quick: Scenario) -> None:
+    cached = quick.with_overrides(["sharding.tier={kind: hbm_cache, share: 0.95}"])
+    doubt = "{path: sharding.tier.share, low: 0.9, high: 1.0}"
+    scenario = cached.with_overrides([f"run.interval={{samples: 60, parameters: [{doubt}]}}"])
+    with pytest.raises(
+        InputError, match=r"a draw \(sharding.tier.share=1.* is refused: .*out of range"
+    ) as refused:
         _ = run_scenario(scenario).report
     assert "run.interval" in str(refused.value)
 

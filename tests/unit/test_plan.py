@@ -1,5 +1,7 @@
 """Planning: from a question to plans that nothing beats, with costs that can be checked by hand."""
 
+import json
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,7 +14,10 @@ from analysis.plan.candidates import Candidate
 from analysis.plan.money import MoneySpec, OwnershipSpec
 from analysis.plan.outcomes import Outcome
 from analysis.plan.pareto import pareto
+from analysis.plan.words import in_words
 from simulator.errors import InputError
+from simulator.hardware.catalog import entry
+from simulator.hardware.catalog.build import quantity
 from simulator.scenario import load, run_scenario
 from simulator.scenario.shipped_files import shipped_folder
 
@@ -142,6 +147,17 @@ WRONG = {
     QUESTION % ", within: 5": "target.within",
     QUESTION.replace("price: 2 USD/h", "prise: 2 USD/h") % "": "prise",
     QUESTION % "" + "limits: {workers: 4}\n": "no candidate",
+    QUESTION % ", within: 3 d": 'target.within: unknown unit "d"; did you mean "day"?',
+    QUESTION.replace(
+        "workers: [8, 16, 32]", "cluster: {accelerator: H100, per_host: 8, hosts: 1}, workers: [8]"
+    )
+    % "": '4: hardware[0].cluster.accelerator: the catalog has no accelerator "H100" (did you mean "h100"?)',
+    QUESTION.replace(
+        "workers: [8, 16, 32]", "cluster: {accelerator: h100, per_hots: 8, hosts: 1}, workers: [8]"
+    )
+    % "": '4: hardware[0].cluster.per_hots: unknown key "per_hots" (did you mean "per_host"?)',
+    QUESTION.replace("workers: [8, 16, 32]", "settings: {workload.modle.kind: mlp}, workers: [8]")
+    % "": 'hardware[0].settings."workload.modle.kind": unknown key "modle" (did you mean "model"?)',
 }
 
 
@@ -159,17 +175,114 @@ def command(folder: Path, text: str, *words: str) -> int:
     return run(["plan", str(folder / "ask.plan.yaml"), "--jobs", "1", *words])
 
 
-def test_where_no_candidate_can_run_the_reason_is_told(
+def test_where_no_candidate_can_run_the_reason_is_told_with_the_options_name(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    text = QUESTION.replace("workers: [8, 16, 32]", "settings: {workload.modle.kind: mlp}, workers: [8]") % ""
-    assert command(tmp_path, text) == 1
-    assert 'no candidate can run: 4 x sweep: workload.modle: unknown key "modle"' in capsys.readouterr().err
+    text = QUESTION.replace("[{kind: serialized}, {kind: stale_prefetch}, {kind: nestpipe}]", "[{kind: fae}]")
+    assert command(tmp_path, text % "") == 1
+    assert "no candidate can run: 3 x a100: policy: not applicable here" in capsys.readouterr().err
 
 
-def test_a_choice_beyond_the_plans_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert command(tmp_path, QUESTION % "", "--choose", "99") == 1
-    assert "--choose: 99 is more than the" in capsys.readouterr().err
+def test_a_choice_beyond_the_plans_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    count = len(asked(tmp_path, QUESTION % "").plans)
+    there = "is 1 plan" if count == 1 else f"are {count} plans"
+    assert command(tmp_path, QUESTION % "", "--choose", "99") == 2
+    printed = capsys.readouterr()
+    assert printed.err == f"recscale: --choose: there {there}, not 99\n"
+    assert printed.out == ""
+
+
+def test_how_many_candidates_break_which_limit_is_counted(tmp_path: Path) -> None:
+    found = asked(tmp_path, QUESTION % ", within: 1 s, budget: 1 USD")
+    assert found.broken == {"hours": 12, "USD": 12, "steps of staleness": 3}
+    assert found.to_dict()["broken"] == found.broken
+    assert found.refused == 12
+
+
+def test_the_answer_repeats_the_question_and_says_what_its_prices_rest_on(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = QUESTION.replace(", money: {price: 2 USD/h, power: 500 W}", "") % ", within: 900 day"
+    assert command(tmp_path, text) == 0
+    words = " ".join(capsys.readouterr().out.split())
+    price = entry("accelerator", "a100_80")["price_usd_per_hour"]
+    assert "1,000,000,000,000 samples, within 21,600 h" in words and "synchronous training only" in words
+    assert f"{quantity('price_usd_per_hour', price['value']):.4g} USD/h (catalog, a100_80: " in words
+    assert " to ".join(price["range"]) in words
+    assert "no software is counted" in words and "checkpoints and failures are left out" in words
+    assert "W (catalog, a100_80: " in words and "of it are its part of the host" in words
+    basis = asked(tmp_path, QUESTION % "").basis
+    assert basis.rates[0].usd_per_hour.amount == pytest.approx(2)
+    assert basis.rates[0].usd_per_hour.of == "money.price of the question"
+
+
+def test_software_is_said_to_be_counted_where_it_is(tmp_path: Path) -> None:
+    text = QUESTION.replace("workers:", "settings: {software: torchrec}, workers:") % ""
+    assert asked(tmp_path, text).basis.assumptions[0].startswith("the software of the scenario is counted")
+    both = text.replace("hardware: [", "hardware: [{name: bare, workers: [8]}, ")
+    assert "counted for a100 only" in asked(tmp_path, both).basis.assumptions[0]
+
+
+def test_policies_and_shardings_stand_in_words() -> None:
+    assert in_words({"kind": "nestpipe", "micro_batches": 4}) == "nestpipe, micro_batches 4"
+    nested = {"kind": "nested", "inter_batch": {"kind": "serialized"}, "cap": [1, True]}
+    assert in_words(nested) == "nested, inter_batch (serialized), cap [1, true]"
+
+
+def test_the_chosen_plan_is_written_as_a_scenario_that_gives_the_same_step(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "out"
+    assert command(tmp_path, QUESTION % "", "--out", str(out)) == 0
+    told = json.loads((out / "answer.json").read_text(encoding="utf-8"))
+    plan = told["plans"][told["chosen"]]
+    capsys.readouterr()
+    assert run(["run", str(out / "scenario.yaml"), "--format", "json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["step_ms"]["mean"] == plan["step_ms"]
+    assert report["ranks"] == plan["workers"]
+
+
+def test_files_that_the_chosen_scenario_names_go_with_it(tmp_path: Path) -> None:
+    study = tmp_path / "study"
+    shutil.copytree(shipped_folder(), study)
+    text = """
+scenario: recorded_keys.yaml
+target: {samples: 1e9}
+hardware: [{name: own, workers: [8]}]
+policies: [{kind: serialized}]
+"""
+    (study / "ask.plan.yaml").write_text(text, encoding="utf-8")
+    out = tmp_path / "out"
+    assert run(["plan", str(study / "ask.plan.yaml"), "--jobs", "1", "--out", str(out)]) == 0
+    assert run(["check", str(out / "scenario.yaml")]) == 0
+    assert any((out / "data").iterdir())
+
+
+def test_without_a_plan_only_the_answer_is_written(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert command(tmp_path, QUESTION % ", within: 1 s", "--out", str(out)) == 1
+    assert [path.name for path in out.iterdir()] == ["answer.json"]
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["plan", "quickstart.yaml"], "is a scenario, not a planning question; recscale run takes it"),
+        (
+            ["run", "planning/retrain.plan.yaml"],
+            "is a planning question, not a scenario; recscale plan takes it",
+        ),
+        (["explain", "nestpipe/scaling.grid.yaml"], "is a grid, not a scenario; recscale sweep takes it"),
+        (["sweep", "quickstart.yaml", "--out", "x"], "is a scenario, not a grid; recscale run takes it"),
+    ],
+)
+def test_a_file_of_another_kind_is_refused_by_its_name(
+    words: list[str], says: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([words[0], str(shipped_folder() / words[1]), *words[2:]]) == 2
+    error = capsys.readouterr().err
+    assert says in error and len(error.strip().splitlines()) == 1
 
 
 def test_the_shipped_question_has_an_answer_that_meets_its_target() -> None:

@@ -11,6 +11,7 @@ import orjson
 import pytest
 
 from analysis.plan.answering import Answered
+from analysis.plan.basis import Basis
 from analysis.report import write_report
 from analysis.report.found import find_results
 from analysis.report.pictures import steps
@@ -39,7 +40,8 @@ ANSWER: dict[str, Any] = {
         {
             **{"hardware": "a100", "workers": workers, "policy": {"kind": "nestpipe", "micro_batches": 4}},
             **{"hours": 400 / workers, "hours_interval": None, "usd": 100.0 + workers, "kwh": 2382.4},
-            **{"step_ms": 5.4, "throughput_samples_per_s": 1e6 * workers},
+            **{"step_ms": 5.4, "throughput_samples_per_s": 1e6 * workers, "bottleneck": "read"},
+            **{"sharding": {"kind": "row_wise", "tier": "hbm"}, "peak_memory_hbm_bytes": 4.45e9},
         }
         for workers in (16, 8)
     ],
@@ -52,7 +54,18 @@ ANSWER: dict[str, Any] = {
             "saved_share": 0.09,
         }
     ],
-    **{"changes": [], "reasons": ["2 x does not fit"], "notes": ["no interval"]},
+    **{"changes": [], "reasons": ["2 x does not fit"], "notes": ["no interval"], "broken": {"USD": 3}},
+    "basis": {
+        **{"target": "1,000 samples, within 48 h", "limits": "synchronous training only"},
+        "rates": [
+            {
+                "hardware": "a100",
+                "usd_per_hour": {"amount": 2.5, "of": "a price list", "between": "2 USD/h to 4 USD/h"},
+                "watts": {"amount": None, "of": "unknown", "between": ""},
+            }
+        ],
+        "assumptions": ["no software is counted"],
+    },
 }
 
 
@@ -260,8 +273,26 @@ def test_an_answer_that_is_damaged_is_named(folder: Path) -> None:
 
 
 def test_what_the_answer_to_a_question_holds_is_what_the_report_reads() -> None:
-    answered = Answered("none", [], None, [], [], 3, 1, 2, ["why"], ["note"])
+    basis = Basis("all", "none", (), ())
+    answered = Answered("none", [], None, [], [], 3, 1, 2, ["why"], ["note"], {"USD": 2}, basis)
     assert answered.to_dict().keys() == ANSWER.keys()
+
+
+def test_a_plan_stands_with_its_target_prices_policy_sharding_and_memory(tmp_path: Path) -> None:
+    (tmp_path / "answer.json").write_text(json.dumps(ANSWER))
+    text = Tags(page_of(tmp_path)).text
+    for words in (
+        *("1,000 samples, within 48 h", "synchronous training only", "3 break a limit (USD: 3)"),
+        *("nestpipe, micro_batches 4", "row_wise, tier hbm", "4.45 GB", "no software is counted"),
+        *("a price list; 2 USD/h to 4 USD/h", "no interval"),
+    ):
+        assert words in text
+
+
+def test_an_answer_of_before_without_its_basis_is_read(tmp_path: Path) -> None:
+    old = {name: value for name, value in ANSWER.items() if name not in ("basis", "broken")}
+    (tmp_path / "answer.json").write_text(json.dumps(old))
+    assert "12 candidates were tried: 3 break a limit, 2 cannot run." in Tags(page_of(tmp_path)).text
 
 
 def test_a_question_without_an_answer_says_what_would_help(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from simulator.errors import InputError
 from simulator.scenario import load, run_scenario
+from simulator.scenario.scenario import ScenarioSpec
 from simulator.scenario.shipped_files import shipped_folder
 
 
@@ -16,6 +17,24 @@ from simulator.scenario.shipped_files import shipped_folder
         ("sharding.tier={kind: remote, servers: 1e9}", "at most 1048576"),
         ("cluster.groups=[{accelerator: a100_80, hosts: 1e9}]", "hosts stands in them alone"),
         ("run.batches=100001", "at most 100000"),
+        ("run.batches=0", "from 1 to 100000, not 0"),
+        ("cluster.per_host=0", "from 1 to 4096, not 0"),
+        ("cluster.host_limit=0.5", "a number from 1 "),
+        ("policy={kind: bagpipe, lookahead: 1}", "from 2 to 1000, not 1"),
+        ("cluster.slow=[{hosts: [12], compute: 0.5}]", "host 12 of slow is not in a cluster of 1 host"),
+        ("cluster.slow=[{ranks: [12], compute: 0.5}]", "rank 12 of slow is not in a cluster of 8 rank"),
+        ("cluster.slow=[{ranks: [1]}]", r"cluster.slow\[0\]: says no share"),
+        ("cluster.slow=[{compute: 0.5}]", r"cluster.slow\[0\]: names no hosts or ranks"),
+        ("cluster.slow=[{ranks: [1], compute: 0}]", r"cluster.slow\[0\]: compute must be above 0"),
+        (
+            "policy={kind: nested, inter_batch: {kind: torchrec_semi_sync}, "
+            "intra_batch: {kind: frozen_window, micro_batches: 4}}",
+            "torchrec_semi_sync cannot be nested around frozen_window",
+        ),
+        (
+            "sharding.tier={kind: hbm_cache, share: 0.1, hit_rate: 0.9, replacement: lru}",
+            "hit_rate says what replacement would find",
+        ),
         ("run.seed='07'", '"07" is text; write 7 without quotes'),
         ("run.seed='nan'", 'must be a whole number from 0 to 1e\\+15, not "nan"'),
         ("workload.tables[0].name=cat_9", 'two tables are called "cat_9"'),
@@ -60,3 +79,21 @@ def test_where_model_and_tables_disagree_the_report_says_so() -> None:
     notes = run_scenario(load(shipped_folder() / "quickstart.yaml", settings), "vector").report.notes
     assert any("27 embedding features, but there are 26 tables" in note for note in notes)
     assert any("rows have 64, 128 values" in note for note in notes)
+
+
+@pytest.mark.parametrize(
+    ("part", "field", "least", "most"),
+    [
+        ("ClusterSpec", "per_host", 1, 4096),
+        ("RunSpec", "batches", 1, 100_000),
+        ("IntervalSpec", "samples", 20, 10_000),
+        ("RemoteSpec", "servers", 1, 2**20),
+        ("BagpipeSpec", "lookahead", 2, 1000),
+        ("NestpipeSpec", "micro_batches", 1, 1024),
+        ("ReplicasSpec", "every", 1, 256),
+        ("TableSpec", "copies", 1, 10_000),
+    ],
+)
+def test_the_schema_states_the_limits_that_hold(part: str, field: str, least: int, most: int) -> None:
+    stated = ScenarioSpec.model_json_schema()["$defs"][part]["properties"][field]
+    assert (stated["minimum"], stated["maximum"]) == (least, most)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from simulator.scenario import Run, Scenario
 
 MOST_REASONS = 3
+NAMES = "The page docs/concepts/policies.md lists them all, and any name that is none, those like it."
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,8 @@ class CompareOptions:
 
     scenarios: Annotated[list[Path], typer.Argument(metavar="SCENARIO", help="Scenario files (YAML).")]
     policies: Annotated[
-        str | None, typer.Option(metavar="A,B,C", help="Policies to compare (default: the scenario's own).")
+        str | None,
+        typer.Option(metavar="A,B,C", help=f"Policies to compare (default: the scenario's own). {NAMES}"),
     ] = None
     workers: Annotated[
         str | None, typer.Option(metavar="N,N,...", help="Numbers of workers (default: the scenario's own).")

@@ -35,8 +35,9 @@ def validate(options: ValidateOptions) -> None:
     from analysis.cli.views.validation import draw_validation, worst_first
     from analysis.validating import published, validate_folder
 
-    with progress("predicting measured cases"):
-        cases = worst_first(published() if options.data is None else validate_folder(options.data))
+    with progress("predicting measured cases", unit="") as work:
+        given, watch = options.data, work.within
+        cases = worst_first(published(watch) if given is None else validate_folder(given, watch))
     rows = [case.record() for case in cases]
     Answer(rows, [flat(row) for row in rows], lambda console: draw_validation(cases, console)).show(
         options.format

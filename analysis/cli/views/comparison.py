@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 LEGEND = """\
 speed-up: over serialized at the same workers{shown}
-scaling: throughput per worker over that on the policy's fewest workers (100.0%)
-stale: steps that rows lag behind; memory: peak of one device
+{scaling}stale: steps that rows lag behind; memory: peak of one device
 +x: exposed wait for x (a2a: all-to-all, reduce: all-reduce)"""
+SCALING = "scaling: throughput per worker over that on the policy's fewest workers (100.0%)\n"
 NIL_MS = 5e-5  # half of the last digit of the shortest times
 PLAIN_SUM = (
     "The plain sum adds up compute, input, lookup and all-to-all of the run, as if nothing overlapped. "
@@ -35,7 +35,8 @@ def draw_comparison(rows: Sequence[Row], console: "Console") -> None:
         console.print()
         console.print(_parts(mine))
         console.print()
-    console.print(plain(LEGEND.format(shown=_not_shown(rows))), style="dim")
+    scaling = SCALING if _several_sizes(rows) else ""
+    console.print(plain(LEGEND.format(shown=_not_shown(rows), scaling=scaling)), style="dim")
     console.print()
     console.print(PLAIN_SUM, style="dim")
     _draw_notes(rows, console)
@@ -52,20 +53,35 @@ def _not_shown(rows: Sequence[Row]) -> str:
 
 
 def _speeds(rows: Sequence[Row]) -> "Table":
-    drawn = table("policy", "workers", "step ms", "speed-up", "scaling", "samples/s", "stale", "memory")
+    scaled = ("scaling",) if _several_sizes(rows) else ()
+    heads = ("workers", "step\nms", "speed\nup", *scaled, "samples\nper s", "stale", "memory")
+    drawn = table("policy", *heads, gap=1)
+    drawn.columns[0].min_width = max(len(row.policy) for row in rows)  # names are not cut
     for row, first in _by_policy(rows):
+        scaling = (percent(row.scaling_efficiency),) if scaled else ()
         drawn.add_row(
-            row.policy if first else "",
+            _named(row, first),
             f"{row.workers:,}",
             ms(row.step_ms),
             "-" if row.speedup is None else f"{row.speedup:.2f}",
-            percent(row.scaling_efficiency),
+            *scaling,
             count(row.throughput_samples_per_s),
             _staleness(row),
             "-" if row.peak_memory_hbm_bytes is None else format_bytes(row.peak_memory_hbm_bytes),
             end_section=_ends(rows, row),
         )
     return drawn
+
+
+def _several_sizes(rows: Sequence[Row]) -> bool:
+    return len({row.workers for row in rows}) > 1
+
+
+def _named(row: Row, first: bool) -> str:
+    """Return the policy where it is the first row of it, and of what cannot run in which way it cannot."""
+    unfit = any(note.startswith("cannot run") and "not applicable" in note for note in row.notes)
+    why = "not applicable" if unfit else "cannot run" if row.step_ms is None else ""
+    return "\n".join(filter(None, (row.policy if first else "", why and f"({why})")))
 
 
 def _staleness(row: Row) -> str:
@@ -78,8 +94,10 @@ def _staleness(row: Row) -> str:
 
 def _parts(rows: Sequence[Row]) -> "Table":
     names = ("compute", "+input", "+lookup", "+a2a", "+reduce", "+other", "plain\nsum")
+    able = [row for row in rows if row.step_ms is not None]
     drawn = table("ms per step", "workers", *names, gap=1)
-    for row, first in _by_policy(rows):
+    drawn.columns[0].min_width = max((len(row.policy) for row in able), default=1)
+    for row, first in _by_policy(able):
         cells = (
             row.compute_ms,
             row.exposed_input_ms,
@@ -90,7 +108,7 @@ def _parts(rows: Sequence[Row]) -> "Table":
             row.plain_sum_of_raw_parts_ms,
         )
         name = row.policy if first else ""
-        drawn.add_row(name, f"{row.workers:,}", *map(_short, cells), end_section=_ends(rows, row))
+        drawn.add_row(name, f"{row.workers:,}", *map(_short, cells), end_section=_ends(able, row))
     return drawn
 
 
@@ -109,8 +127,7 @@ def _by_policy(rows: Sequence[Row]) -> list[tuple[Row, bool]]:
 def _ends(rows: Sequence[Row], row: Row) -> bool:
     """Whether the next row begins another policy, and policies have several rows."""
     place = rows.index(row)
-    several = len({one.workers for one in rows}) > 1
-    return several and place + 1 < len(rows) and rows[place + 1].policy != row.policy
+    return _several_sizes(rows) and place + 1 < len(rows) and rows[place + 1].policy != row.policy
 
 
 def _draw_notes(rows: Sequence[Row], console: "Console") -> None:

@@ -1,12 +1,13 @@
 """Plans side by side, for people: what nothing beats, what would improve one, what stands against."""
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from analysis.cli.output import count, pairs, percent, plain, table
 from analysis.plan.advice import Change
 from analysis.plan.answering import Answered
+from analysis.plan.basis import Basis, Figure, Rate
 from analysis.plan.outcomes import Outcome
+from analysis.plan.words import in_words
 from analysis.sensitivity import Gain
 from analysis.times import ms
 from simulator.units import format_bytes
@@ -21,9 +22,8 @@ LEGEND = "No plan above is beaten by another in hours, cost and energy at once."
 def draw_answer(answered: Answered, console: "Console") -> None:
     """Draw the plans and the advice, or what would make the question feasible."""
     console.print(plain(answered.name), style="bold")
-    told = (
-        f"{answered.tried:,} candidates: {answered.failed:,} cannot run, {answered.refused:,} break a limit"
-    )
+    console.print(pairs([("target", answered.basis.target), ("limits", answered.basis.limits)]))
+    told = f"{answered.tried:,} candidates: {answered.failed:,} cannot run, {_refused(answered)}"
     console.print(told, style="dim")
     console.print()
     if answered.plans:
@@ -34,8 +34,36 @@ def draw_answer(answered: Answered, console: "Console") -> None:
         console.print("\nwhy candidates cannot run:", style="bold")
         for reason in answered.reasons:
             console.print(plain(f"  {reason}"))
+    _draw_basis(answered.basis, console)
     for note in answered.notes:
         console.print(plain(f"\nnote: {note}"), style="dim")
+
+
+def _refused(answered: Answered) -> str:
+    each = ", ".join(f"{name}: {count:,}" for name, count in answered.broken.items())
+    return f"{answered.refused:,} break a limit" + (f" ({each})" if each else "")
+
+
+def _draw_basis(basis: Basis, console: "Console") -> None:
+    """Draw what USD and kWh rest on: prices and powers with their sources, and what is left out."""
+    console.print("\nwhat USD and kWh rest on, per accelerator", style="bold")
+    console.print(pairs((rate.hardware, _rate(rate)) for rate in basis.rates))
+    for text in basis.assumptions:
+        console.print(plain(text))
+
+
+def _rate(rate: Rate) -> str:
+    price, power = rate.usd_per_hour, rate.watts
+    known = [_figure(price, "USD/h"), _figure(power, "W")]
+    if price.of == power.of:
+        return f"{known[0][0]}, {known[1][0]} ({price.of})"
+    return "\n".join(f"{text} ({of})" for text, of in known)
+
+
+def _figure(figure: Figure, unit: str) -> tuple[str, str]:
+    """Return the amount, and where it is from with the range there."""
+    amount = f"no {unit}" if figure.amount is None else f"{figure.amount:,.4g} {unit}"
+    return amount, figure.of + (f"; {figure.between}" if figure.between else "")
 
 
 def _draw_plans(answered: Answered, console: "Console") -> None:
@@ -75,8 +103,8 @@ def _in_full(plan: Outcome) -> list[tuple[str, str]]:
     settings, record = dict(plan.candidate.settings), plan.record
     low, high = record["interval_low_ms"], record["interval_high_ms"]
     found = [
-        ("policy", json.dumps(settings["policy"])),
-        ("sharding", json.dumps(settings["sharding"]) if "sharding" in settings else "that of the scenario"),
+        ("policy", in_words(settings["policy"])),
+        ("sharding", in_words(settings["sharding"]) if "sharding" in settings else "that of the scenario"),
         ("throughput", f"{count(record['throughput_samples_per_s'])} samples/s"),
         ("memory", f"{format_bytes(record['peak_memory_hbm_bytes'])} per device"),
         ("binds", record["bottleneck"]),
@@ -89,7 +117,7 @@ def _draw_gains(gains: list[Gain], console: "Console") -> None:
         console.print("\nno physical parameter improved by 10 % alone makes a step shorter")
         return
     console.print("\nwhat 10 % more (of a time: less) would bring, by the lower bound", style="bold")
-    drawn = table("improve", "from", "saves", left=2)
+    drawn = table("improve", "from", "saves of\nthe step", left=2)
     for gain in gains[:MOST_GAINS]:
         drawn.add_row(plain(gain.parameter), plain(gain.value), percent(gain.saved_share))
     console.print(drawn)

@@ -42,8 +42,8 @@ def groups(cases: Sequence[Validated]) -> list[tuple[str, list[Validated]]]:
 
 
 def _scores(cases: Sequence[Validated], console: "Console") -> None:
-    heads = ("count", "median", "<= 25%", "p90", "worst", "sum: median", "peer: median")
-    drawn = table("by distinct configuration, fitted rows apart", *heads)
+    heads = ("count", "median", "<= 25%", "p90", "worst", "sum:\nmedian", "peer:\nmedian")
+    drawn = table("by configuration,\nfitted rows apart", *heads, gap=1)
     for name, alike in groups(cases):
         found = configurations(alike)
         others = (score(found, plain_sum), score(found, peer))
@@ -79,19 +79,21 @@ def _bands(cases: Sequence[Validated], console: "Console") -> None:
 
 
 def _cases(cases: Sequence[Validated], console: "Console") -> None:
-    drawn = table("case", "measured ms", "predicted ms", "error", "low", "high", "role", "note")
+    drawn = table("case", "measured\nms", "predicted\nms", "error", "band\nms", "role")
     for case in cases[:SHOWN]:
         said = [_ms(value) for value in (case.measured_ms, case.predicted_ms)]
-        band = [_ms(value) for value in (case.low, case.high)]
-        mark = "* " if case.extrapolated else ""
-        drawn.add_row(
-            plain(case.case_id), *said, percent(case.error), *band, case.role, plain(mark + case.note)
-        )
+        mark = "*" if case.extrapolated else ""
+        drawn.add_row(plain(mark + case.case_id), *said, percent(case.error), _band(case), case.role)
     console.print(drawn)
     hidden = len(cases) - SHOWN
-    more = f"; {hidden} more in --format json or csv" if hidden > 0 else ""
+    more = f"{hidden} more cases and notes" if hidden > 0 else "Notes"
     silent = sum(case.predicted_ms is None for case in cases)
-    console.print(plain(f"* unlike what was fitted. {silent} cases are not predicted{more}"))
+    told = f"* unlike what was fitted. {silent} cases are not predicted."
+    console.print(plain(f"{told} {more}: --format json or csv"))
+
+
+def _band(case: Validated) -> str:
+    return "-" if case.low is None and case.high is None else f"{_ms(case.low)} to {_ms(case.high)}"
 
 
 def _ms(value: float | None) -> str:

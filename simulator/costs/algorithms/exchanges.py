@@ -10,6 +10,7 @@ import numpy as np
 from simulator.costs.algorithms.algorithm import Plan
 from simulator.costs.algorithms.ground import Ground, Load, Peers
 from simulator.costs.phases import Phase
+from simulator.errors import InputError
 from simulator.quantities import Amount, FloatArray
 
 
@@ -52,7 +53,12 @@ class HierarchicalExchange:
     """
 
     def plan(self, ground: Ground, load: Load) -> Plan:
-        """Return the two phases; within one domain a direct exchange."""
+        """Return the two phases; within one domain a direct exchange.
+
+        Raises InputError on a torus, which has no domains.
+        """
+        if ground.grid:
+            raise InputError("all_to_all: hierarchical is not known on a torus, which has no domains: direct")
         if ground.far is None or ground.inside == 1:
             return Direct().plan(ground, load)
         near, far = _relayed(load, ground)

@@ -1,4 +1,4 @@
-"""Policies on parameter servers keep their contract; those broken on purpose are caught, and where is said."""
+"""Policies on parameter servers keep their contract; those broken on purpose are caught and located."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace

@@ -181,8 +181,10 @@ def test_sharing_only_ever_delays_where_ranks_keep_to_their_part_of_a_host(
 def test_no_step_is_shorter_than_its_critical_cycle(
     base: Scenario, policy: dict[str, Any], settings_: list[str]
 ) -> None:
+    """The bound is that of the long run: a window may begin after a late step, and catch up."""
     run = run_scenario(drawn(base, policy, settings_))
-    slack = run.timeline.graph.period  # whole nanoseconds in a window that need not be whole periods
+    steps, late = len(run.step_ns), float(run.step_ns.max() - run.step_ns.min())
+    slack = run.timeline.graph.period + 2 * late / steps  # whole ns, and what was late before the window
     assert run.report.step_ms["mean"] * 1e6 >= float(run.bottleneck.period_ns) * (1 - 1e-9) - slack
 
 

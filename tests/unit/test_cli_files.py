@@ -199,7 +199,15 @@ def test_the_schema_describes_every_part_of_a_scenario_with_quantities_as_text(
     assert run(["schema"]) == 0
     schema = json.loads(capsys.readouterr().out)
     assert schema["$schema"].startswith("https://json-schema.org/")
-    assert schema["properties"].keys() == {"name", "cluster", "workload", "sharding", "policy", "run"}
+    assert schema["properties"].keys() == {
+        "name",
+        "cluster",
+        "workload",
+        "sharding",
+        "policy",
+        "software",
+        "run",
+    }
     between = schema["$defs"]["TwoLevelSpec"]["properties"]["between"]
     assert between["type"] == "string" and between["examples"] == ["25 GB/s"]
     references = [text for text in json.dumps(schema).split('"') if text.startswith("#/$defs/")]

@@ -107,8 +107,13 @@ def test_only_collectives_wait_and_some_do(timeline: Timeline, trace: dict[str, 
     assert waiting and waiting <= meeting
 
 
-def test_no_stage_waits_or_is_slowed_by_less_than_nothing(trace: dict[str, Any]) -> None:
-    assert all(min(e["args"]["wait_us"], e["args"]["slowed_us"]) >= 0 for e in slices(trace))
+def test_no_stage_waits_less_than_nothing_and_only_stages_on_the_host_are_ever_hurried(
+    trace: dict[str, Any],
+) -> None:
+    """A rank may use what others of its host leave idle, and is then quicker than with its even part."""
+    assert all(event["args"]["wait_us"] >= 0 for event in slices(trace))
+    hurried = {event["args"]["stage"] for event in slices(trace) if event["args"]["slowed_us"] < 0}
+    assert hurried <= {"read", "inputs", "retrieve", "write_back"}
 
 
 def test_a_collective_works_from_the_last_arrival_on_every_rank(

@@ -38,8 +38,9 @@ def write_chrome_trace(
     A slice lasts from the stage's last input to its end, as a profiler sees it. In its arguments,
     `wait_us` is the part in which a collective waited for other ranks, and `slowed_us` what sharing
     with other stages cost beyond the time that the stage takes alone (negative where a rank used what
-    others of its host left idle). Slices of a thread never overlap. Arrows join producers and consumers on different streams. Compressed when `path` ends in
-    `.gz`; same timeline, same bytes. Raises InputError for batches or ranks that were not run.
+    others of its host left idle). Slices of a thread never overlap. Arrows join producers and consumers
+    on different streams. Compressed when `path` ends in `.gz`; same timeline, same bytes. Raises
+    InputError for batches or ranks that were not run.
     """
     import orjson
 

@@ -22,8 +22,9 @@ BEHIND = {
 def busy_shares(run: Run) -> dict[str, float]:
     """Return the share of the step in which resources of the slowest rank work, by word of the report.
 
-    At most 1 where resources are shared (`run.contention`, engine `events`). The vector engine lets
-    stages that overlap use one resource twice, which then comes out above 1.
+    At most 1 where resources are shared (`run.contention`, engine `events`), but for collectives that
+    traffic to parameter servers holds up more than twice. The vector engine lets stages that overlap use
+    one resource twice, which then comes out above 1.
     """
     cluster, graph = run.scenario.cluster, run.timeline.graph
     kind = 0 if cluster.kind_of is None else int(cluster.kind_of[run.timeline.rank_of(run.column)])

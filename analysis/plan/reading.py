@@ -2,17 +2,12 @@
 
 from pathlib import Path
 
-from pydantic import ValidationError
-
+from analysis.asked import read_asked, read_base
 from analysis.plan.candidates import Space
 from analysis.plan.question import HardwareSpec, Question, QuestionSpec
 from simulator.errors import InputError, Where
 from simulator.scenario.document import KeyPath
-from simulator.scenario.file_kinds import refuse_other_kinds
 from simulator.scenario.overrides import path_of
-from simulator.scenario.places import inside
-from simulator.scenario.problems import to_input_error
-from simulator.scenario.source import read_document
 
 LISTS = {"policy": "policies", "sharding": "sharding", "workload.batch": "batch"}
 
@@ -22,17 +17,8 @@ def read_question(path: Path) -> Question:
 
     Raises InputError with file, line and path for anything wrong with any of them.
     """
-    document = read_document(path)
-    try:
-        spec = QuestionSpec.model_validate(document.data)
-    except ValidationError as error:
-        refuse_other_kinds(document, "question")
-        raise to_input_error(error, document, QuestionSpec) from error
-    try:
-        file = inside(path.parent, spec.scenario)
-    except InputError as error:
-        raise InputError(error.problem, document.where(("scenario",))) from error
-    question = Question(spec, document, read_document(file))
+    spec, document = read_asked(path, QuestionSpec, "question")
+    question = Question(spec, document, read_base(path, spec, document))
     _check_options(question)
     return question
 

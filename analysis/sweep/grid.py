@@ -10,16 +10,12 @@ from math import prod
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
+from analysis.asked import read_asked, read_base
 from analysis.sweep.axes import AxisSpec, SampleSpec, Setting, repeated, undone
-from simulator.errors import InputError
 from simulator.scenario.base import Spec
 from simulator.scenario.document import Document
-from simulator.scenario.file_kinds import refuse_other_kinds
-from simulator.scenario.places import inside
-from simulator.scenario.problems import to_input_error
-from simulator.scenario.source import read_document
 
 MOST_POINTS = 1_000_000
 
@@ -113,14 +109,5 @@ def read_grid(path: Path) -> Grid:
 
     Raises InputError with file, line and path for anything wrong with either.
     """
-    document = read_document(path)
-    try:
-        spec = GridSpec.model_validate(document.data)
-    except ValidationError as error:
-        refuse_other_kinds(document, "grid")
-        raise to_input_error(error, document, GridSpec) from error
-    try:
-        file = inside(path.parent, spec.scenario)
-    except InputError as error:
-        raise InputError(error.problem, document.where(("scenario",))) from error
-    return Grid(spec, read_document(file), str(path))
+    spec, document = read_asked(path, GridSpec, "grid")
+    return Grid(spec, read_base(path, spec, document), str(path))

@@ -2,7 +2,8 @@
 #   make run     the main job: NestPipe against four other ways to train, at three cluster sizes
 #   make test    every gate: lint, types, rooms, then all tests against the built wheel
 #   make lint    the gates that need no test run          make format   lay out the code
-#   make measure the local runs, anew, on an idle machine (about four minutes; shaped links need root)
+#   make measure the local runs, anew, on an idle machine (under three minutes; shaped links need root;
+#                MEASURE_ARGS="--rounds 4" is how those in the tree were made)
 #   make bench   the benchmarks (in the checkout)         make docs     the documentation site, in out/site
 #   make clean / make distclean
 # PYTHON=python3.12 picks an interpreter; PYTEST_ARGS="-x -k sharding" narrows a test run.
@@ -16,6 +17,7 @@ SHELL := bash
 
 VENV := .venv
 WHEEL_VENV := .venv-wheel
+RECORDINGS := tests/data/local_runs
 BIN := $(VENV)/bin
 CANDIDATES := $(or $(PYTHON),python3.11 python3 python3.14 python3.13 python3.12 python)
 PYTEST_ARGS ?= -q -n 2 --dist loadscope
@@ -46,7 +48,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python -m pytest -q tests/benchmarks
 
 measure: $(VENV)/.calibrate
-	$(BIN)/recscale calibrate measure --record tests/data/local_runs --isolate $(MEASURE_ARGS)
+	$(BIN)/recscale calibrate measure --record $(RECORDINGS) --isolate --rounds 1 $(MEASURE_ARGS)
 
 docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --site-dir out/site

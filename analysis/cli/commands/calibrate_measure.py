@@ -54,6 +54,10 @@ class MeasureOptions:
         Path | None,
         typer.Option(metavar="DIR", help="Instead, make the standard local runs and record them in DIR."),
     ] = None
+    rounds: Annotated[
+        int,
+        typer.Option(metavar="N", min=1, max=20, help="Rounds of measuring (and running): a machine drifts."),
+    ] = 2
     only: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="With --record: only this launch; may be repeated."),
@@ -82,7 +86,21 @@ class MeasureOptions:
         base = QUICK if self.quick else Grid()
         networks = tuple(map(parse_widths, self.network)) if self.network else base.networks
         grid = replace(base, networks=networks, dimension=self.dimension)
-        return Job(self.ranks, self.substrate, "", grid, pinned=not self.no_pin, isolated=self.isolate)
+        how = {"pinned": not self.no_pin, "isolated": self.isolate, "rounds": self.rounds}
+        return Job(self.ranks, self.substrate, "", grid, **how)
+
+    def refuse_contradictions(self) -> None:
+        """Raise InputError for options that would be ignored."""
+        from simulator.errors import InputError
+
+        if self.record is None and self.only:
+            raise InputError("--only names launches of --record; give --record DIR as well")
+        own = ("ranks", "substrate", "links", "network", "dimension", "rpc", "quick", "no_pin", "out")
+        usual = MeasureOptions()
+        given = [name for name in own if getattr(self, name) != getattr(usual, name)]
+        if self.record is not None and given:
+            option = "--" + given[0].replace("_", "-")
+            raise InputError(f"--record makes the standard launches, in which {option} is fixed: leave it out")
 
 
 def parse_widths(text: str) -> tuple[int, ...]:
@@ -104,6 +122,7 @@ def measure(options: MeasureOptions) -> None:
     from analysis.cli.output import Answer
     from analysis.cli.views.measurement import curve_rows, draw_measurement
 
+    options.refuse_contradictions()
     if options.record is not None:
         _record(options, options.record)
         return
@@ -138,7 +157,7 @@ def _record(options: MeasureOptions, folder: Path) -> None:
     rows: list[dict[str, Any]] = []
     for launch in _chosen(options.only):
         with progress(f"recording {launch.name}"):
-            taken = Recorder(launch.launcher, options.allow_load).take(launch.job(options.isolate))
+            taken = Recorder(launch.launcher, options.allow_load).take(launch.job(options.isolate, options.rounds))
         path = folder / f"{launch.name}.json"
         write(taken, path)
         print(f"recscale: wrote {path}", file=sys.stderr)

@@ -8,15 +8,17 @@ import numpy as np
 
 from simulator.calibration.local.predicting import LocalMachine
 from simulator.calibration.local.rpc_fit import fit_rpc, held_out_of
+from simulator.calibration.measure.pace import STEADY
 from simulator.calibration.measure.rpc import RpcGrid, RpcPoint
 from simulator.calibration.train.settings import Settings
+from simulator.errors import InputError
 
 FIRST, LAST = 5, 3  # steps of a run that are left out: its pipeline fills and drains
 
 
 @dataclass(frozen=True)
 class ComparedRun:
-    """A run and what was predicted for it: median steps in seconds, and gains over the serialized run."""
+    """A run and what was predicted for it: mean steps in seconds, and gains over the serialized run."""
 
     recording: str
     settings: Settings
@@ -39,26 +41,41 @@ class ComparedRun:
 def compared_runs(name: str, recording: Mapping[str, Any]) -> list[ComparedRun]:
     """Return every distinct run of a recording, its repeats taken together, with the prediction beside it.
 
-    Raises InputError when a run needs a primitive that the recording does not have.
+    Raises InputError when a run needs a primitive that the recording does not have, or has too few steps.
     """
     machine = LocalMachine.of(dict(recording))
     rows = [
-        ComparedRun(name, settings, measured, float(np.median(machine.step_seconds(settings))))
+        ComparedRun(name, settings, measured, float(np.mean(machine.step_seconds(settings))))
         for settings, measured in _measured(recording["runs"])
     ]
     return [_with_gain(row, rows) for row in rows]
 
 
 def _measured(runs: Sequence[Mapping[str, Any]]) -> Iterator[tuple[Settings, float]]:
-    """Yield the distinct settings and the median of all steps that count."""
-    steps: dict[str, list[float]] = {}
+    """Yield the distinct settings and the median over their runs of the mean step.
+
+    Steps of a pipeline may be long and short in turns: their mean is what training takes. Runs at a slow
+    pace of the machine count only where there is no other.
+    """
+    found: dict[str, list[tuple[float, float]]] = {}
     first: dict[str, Settings] = {}
     for run in runs:
         settings = Settings.of(run["settings"])
         first.setdefault(repr(settings), settings)
-        steps.setdefault(repr(settings), []).extend(run["step_s"][FIRST:-LAST])
+        found.setdefault(repr(settings), []).append((run.get("pace") or 1.0, _mean_step(run)))
     for name, settings in first.items():
-        yield settings, float(np.median(steps[name]))
+        steady = [mean for pace, mean in found[name] if pace <= STEADY]
+        yield settings, float(np.median(steady or [mean for _, mean in found[name]]))
+
+
+def _mean_step(run: Mapping[str, Any]) -> float:
+    steps = run["step_s"]
+    if len(steps) <= FIRST + LAST:
+        raise InputError(
+            f'a run of "{run["settings"]["policy"]}" has {len(steps)} steps; the first {FIRST} and the last'
+            f" {LAST} are left out, so that nothing is left to compare"
+        )
+    return float(np.mean(steps[FIRST:-LAST]))
 
 
 def _with_gain(row: ComparedRun, rows: Sequence[ComparedRun]) -> ComparedRun:

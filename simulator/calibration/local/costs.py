@@ -1,8 +1,10 @@
 """Costs of a local run: every primitive from its measured curve, collectives on links that they share.
 
-A collective is first work of its rank's core (what its thread was measured to compute) and then flows:
-the rest of its measured time. So it slows what runs beside it on the core, is slowed by it, and shares
-its link with other collectives.
+A collective is work of its rank's core (what its thread was measured to take from others) and flows: the
+rest of its measured time. Messages are handed to the kernel before they travel and fetched from it after,
+so half of the work comes first and half comes last; an all-reduce does this twice (reduce-scatter, then
+all-gather). So it slows what runs beside it on the core, is slowed by it, and shares its link with other
+collectives.
 """
 
 from collections.abc import Mapping
@@ -22,15 +24,18 @@ LINK = "link"
 CORE = "core"
 SHAPED = {"mlp_forward": "network", "mlp_backward": "network"}
 EFFICIENCIES = ("matrix_efficiency", "memory_efficiency", "gather_efficiency")
+PHASES = {"all_to_all": 1, "all_reduce": 2}
 OF_ROWS = ("gather", "scatter", "segment_sum")
 
 
 @dataclass(frozen=True, eq=False)
 class Wire(Work):
-    """The part of a collective in which bytes travel: `operation` with `size` bytes."""
+    """The `phase`-th of `phases` in which the bytes of an `operation` travel; `size` are all its bytes."""
 
     operation: str
     size: float
+    phase: int = 0
+    phases: int = 1
 
     @property
     def rendezvous(self) -> bool:
@@ -40,10 +45,11 @@ class Wire(Work):
 
 @dataclass(frozen=True, eq=False)
 class Handling(Work):
-    """The part of a collective in which its thread computes: copies to and from the kernel, bookkeeping."""
+    """A `share` of what a collective's thread computes: copies to and from the kernel, bookkeeping."""
 
     operation: str
     size: float
+    share: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,15 +130,20 @@ def _(work: Program, costs: MeasuredCosts) -> float:
 
 @_seconds.register
 def _(work: Handling, costs: MeasuredCosts) -> float:
-    return costs.handling(work.operation, work.size)
+    return work.share * costs.handling(work.operation, work.size)
 
 
 @_seconds.register
 def _(work: Wire, costs: MeasuredCosts) -> float:
-    curve, filled = costs.measured.of_operation(work.operation)[0], costs.rested.get(work, 1.0)
-    tired, fresh = curve.seconds_in_a_row(work.size), curve.seconds(work.size)
-    whole = max(fresh, tired + filled * (fresh - tired))
-    return max(0.0, whole - costs.handling(work.operation, work.size))
+    """Flows after a rest are faster by what a full token bucket lets through; the first phase has that."""
+    curve, handling = (
+        costs.measured.of_operation(work.operation)[0],
+        costs.handling(work.operation, work.size),
+    )
+    fresh = max(0.0, curve.seconds(work.size) - handling)
+    tired = max(fresh, curve.seconds_in_a_row(work.size) - handling)
+    filled = costs.rested.get(work, 1.0) if work.phase == 0 else 0.0
+    return max(0.0, tired / work.phases - filled * (tired - fresh))
 
 
 @occupancy.register(Primitive)
@@ -164,7 +175,11 @@ def _(work: AllReduceWork) -> tuple[Work, ...]:
 
 
 def _collective(operation: str, size: float) -> tuple[Work, ...]:
-    return (Handling(operation, size), Wire(operation, size))
+    phases = PHASES[operation]
+    half = Handling(operation, size, 0.5 / phases)
+    return tuple(
+        part for phase in range(phases) for part in (half, Wire(operation, size, phase, phases), half)
+    )
 
 
 def cluster(ranks: int) -> Cluster:

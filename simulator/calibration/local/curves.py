@@ -10,6 +10,8 @@ import numpy as np
 from simulator.errors import InputError, did_you_mean
 from simulator.quantities import FloatArray
 
+STOLEN_ERROR, LEAST_ERROR_S = 0.1, 1e-5  # of stolen times: a share of the collective's, and at least this
+
 
 @dataclass(frozen=True)
 class OperationCurve:
@@ -54,8 +56,29 @@ class OperationCurve:
         return self._at(self.in_a_row, size)
 
     def core_seconds(self, size: float) -> float:
-        """Return the time of a core that `size` takes from what else runs there, in the same way."""
-        return self._at(self.stolen, size)
+        """Return the time of a core that `size` takes from what else runs there: so much per call and byte.
+
+        What is missing from another thread's work is a small difference of large times, so a line through all
+        sizes says more than the nearest ones.
+        """
+        each, per_byte = self._stolen_line
+        return each + per_byte * size
+
+    @cached_property
+    def _stolen_line(self) -> tuple[float, float]:
+        """The line a + b size with a, b >= 0 through the stolen times; disturbed ones count less."""
+        from scipy.optimize import least_squares
+
+        sizes, stolen = np.array(self.sizes), np.array(self.stolen)
+        error = STOLEN_ERROR * np.maximum(self.in_a_row, self.times) + LEAST_ERROR_S
+        units = np.array([LEAST_ERROR_S, error[-1] / sizes[-1]])
+
+        def off(line: FloatArray) -> FloatArray:
+            return np.asarray((line[0] * units[0] + line[1] * units[1] * sizes - stolen) / error)
+
+        fitted = least_squares(off, np.ones(2), bounds=(0.0, np.inf), loss="soft_l1")
+        each, per_byte = fitted.x * units
+        return float(each), float(per_byte)
 
     def _at(self, values: Sequence[float], size: float) -> float:
         if size <= 0.0:

@@ -19,6 +19,7 @@ class Job:
     `substrate` joins them; rank 0 writes what came out to `result`. `addresses` and `first_port` say where
     ranks listen, `servers` where parameter servers do. A link rests for `rest` seconds before a collective
     is timed.
+    A machine drifts, so primitives are measured and runs executed in `rounds` that take turns.
     `pinned` puts rank i on core i mod cores; `isolated` gives ranks a scheduling group of their own.
     """
 
@@ -34,6 +35,7 @@ class Job:
     rest: float = 0.0
     pinned: bool = True
     isolated: bool = False
+    rounds: int = 1
 
     def write(self, path: Path) -> None:
         """Write the job to a file."""

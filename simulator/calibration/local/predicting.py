@@ -109,26 +109,33 @@ class LocalMachine:
 
 
 def rests(timeline: Timeline, costs: MeasuredCosts, refill: float) -> dict[Work, float]:
-    """Return how full a token bucket was before each flow of a run; `refill` seconds fill an empty one.
+    """Return how full a token bucket was before each collective of a run; `refill` seconds fill an empty one.
 
-    What a collective's own thread does first is no rest: several in a row, which leave the link none, were
-    measured with it.
+    What threads do between the flows of two collectives is no rest: several in a row, which leave the link
+    none, were measured with it.
     """
-    works = [node.stage.work for node in timeline.graph.nodes]
-    handling: dict[Work, float] = {
-        w: costs.handling(w.operation, w.size) * 1e9 for w in works if isinstance(w, Wire)
-    }
+    flows = [node.stage.work for node in timeline.graph.nodes]
     instances = sorted(
         (int(timeline.began_ns[node, cycle, 0]), int(timeline.end_ns[node, cycle, 0]), node)
-        for node, work in enumerate(works)
+        for node, work in enumerate(flows)
         for cycle in range(SKIPPED, timeline.cycles - DROPPED)
         if isinstance(work, Wire)
     )
-    filled: dict[Work, list[float]] = {work: [] for work in handling}
+    filled: dict[Work, list[float]] = {work: [] for work in flows if _first(work)}
     busy_until = None
     for began, ended, node in instances:
-        if busy_until is not None:
-            rest = max(0.0, began - handling[works[node]] - busy_until) / 1e9
-            filled[works[node]].append(min(1.0, rest / refill))
+        if busy_until is not None and _first(flows[node]):
+            rest = max(0.0, (began - busy_until) / 1e9 - _between(flows[node], costs))
+            filled[flows[node]].append(min(1.0, rest / refill))
         busy_until = ended if busy_until is None else max(busy_until, ended)
     return {work: float(np.mean(shares or [1.0])) for work, shares in filled.items()}
+
+
+def _first(work: Work) -> bool:
+    return isinstance(work, Wire) and work.phase == 0
+
+
+def _between(work: Work, costs: MeasuredCosts) -> float:
+    """Return the seconds between the flows of two collectives like this one, one right after the other."""
+    assert isinstance(work, Wire)
+    return costs.handling(work.operation, work.size) / work.phases

@@ -12,9 +12,9 @@ from simulator.calibration.local.job import Job
 from simulator.calibration.local.launch import Launcher
 from simulator.calibration.local.schema import VERSION
 from simulator.calibration.measure.load import Load, busy_share, require_quiet
+from simulator.calibration.measure.primitives import COLLECTIVES
 from simulator.errors import InfeasibleError
 
-COLLECTIVES = frozenset({"all_to_all", "all_reduce", "all_gather", "reduce_scatter", "broadcast"})
 TRIES = 3
 
 

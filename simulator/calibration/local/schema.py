@@ -51,6 +51,7 @@ class PointPart(Part):
     repeats: int = Field(ge=1)
     back_to_back: float | None
     stolen_seconds: float | None
+    pace: float | None = None
 
 
 class CurvePart(Part):
@@ -86,6 +87,7 @@ class RunPart(Part):
     stage_cpu_s: dict[str, float]
     loss: tuple[float, ...]
     against_first: dict[str, float]
+    pace: float | None = None
 
 
 class NoisePart(Part):

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ import numpy as np
 from simulator.calibration.local.job import Job
 from simulator.calibration.measure.channel import Channel
 from simulator.calibration.measure.clock import Point, Stopwatch
-from simulator.calibration.measure.primitives import Bench, Curve
+from simulator.calibration.measure.pace import Pace, Paced
+from simulator.calibration.measure.primitives import Bench, Curve, Task, curves
 from simulator.calibration.measure.torch_device import DeviceBench
 from simulator.calibration.measure.torch_group import TorchChannel
 from simulator.calibration.train.executor import Execution, Executor
@@ -23,7 +25,9 @@ from simulator.calibration.train.settings import Settings
 from simulator.pipeline import MarkedGraph
 
 SWITCH_S = 5e-4
+SECOND_CHANCES = 1  # for runs on a slow machine
 HAND_OVERS = 40  # batches of empty stages
+WARM_UP = 12  # steps, more than there are batches kept
 FEW, SHORT = 2, 24  # samples of a micro-batch, and steps, of runs that show what the program itself costs
 PARTS = {"micro_batches": 4}
 POLICIES = (
@@ -36,47 +40,76 @@ POLICIES = (
 
 
 @dataclass(frozen=True)
+class Round:
+    """One round of a job: a point for each task, and runs as plain data."""
+
+    points: list[Point]
+    software: list[dict[str, Any]]
+    runs: list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
 class Work:
-    """A job on one rank; `channels[0]` is for measuring, the others for streams."""
+    """A job on one rank; `channels[0]` is for measuring, the others for streams; `sharing` ranks a core."""
 
     job: Job
     channels: Sequence[Channel]
+    sharing: float = 1.0
     _references: dict[str, Outcome] = field(default_factory=dict)
+
+    @cached_property
+    def _pace(self) -> Pace:
+        return Pace(self.channels[0])
 
     def done(self) -> dict[str, Any]:
         """Do all of it; return the result as plain data (the same on all ranks but for rank 0's extras)."""
         sys.setswitchinterval(SWITCH_S)
         with _no_pauses():
-            curves = [curve.to_dict() for curve in self._curves()] if self.job.grid else []
-            rpc = (
-                [one.to_dict() for one in rpc_points(self.job.rpc, self.job.servers)] if self.job.rpc else []
-            )
-            software = [self._run(one) for one in self._nearly_empty()] if self.job.grid else []
-            runs = [self._run(settings) for settings in self.job.runs]
-        return {"primitives": curves, "rpc": rpc, "software": software, "runs": runs}
+            rpc = rpc_points(self.job.rpc, self.job.servers) if self.job.rpc else []
+            self._warm_up()
+            rounds = [self._round() for _ in range(self.job.rounds)]
+            found = curves(self._tasks, [one.points for one in rounds]) + self._of_devices()
+        return {
+            "primitives": [curve.to_dict() for curve in found],
+            "rpc": [one.to_dict() for one in rpc],
+            "software": [run for one in rounds for run in one.software],
+            "runs": [run for one in rounds for run in one.runs],
+        }
 
-    def _curves(self) -> Iterator[Curve]:
+    def _warm_up(self) -> None:
+        """Run each shape once for nobody: the first batches are kept in pages that nobody has touched."""
+        shapes = {(run.model, run.batch): run for run in self.job.runs if not needs_servers(run)}
+        for run in shapes.values() if self.job.grid else ():
+            self._run(replace(run, steps=WARM_UP))
+
+    def _round(self) -> Round:
+        """Measure all primitives, and execute all runs."""
+        points = [task.timed(self._watch) for task in self._tasks]
+        software = self._executed(self._nearly_empty()) if self.job.grid else []
+        return Round(points, software, self._executed(self.job.runs))
+
+    @cached_property
+    def _tasks(self) -> list[Task]:
+        grid = self.job.grid
+        return [*Bench(self.channels[0], grid).tasks(), self._hand_over()] if grid else []
+
+    @cached_property
+    def _watch(self) -> Stopwatch:
         assert self.job.grid is not None
-        bench = Bench(Stopwatch(self.channels[0], self.job.grid.budget, self.job.rest), self.job.grid)
-        yield from bench.local()
-        yield from bench.collectives()
-        yield self._hand_over()
-        if isinstance(self.channels[0], TorchChannel):
-            yield from DeviceBench(self.channels[0].device, self.job.grid).curves()
+        return Stopwatch(self.channels[0], self.job.grid.budget, self.job.rest, self._pace, self.sharing)
 
-    def _hand_over(self) -> Curve:
-        """Measure what it costs to hand a batch from one stage to the next: stages that do nothing."""
+    def _of_devices(self) -> list[Curve]:
+        channel, grid = self.channels[0], self.job.grid
+        if grid is None or not isinstance(channel, TorchChannel):
+            return []
+        return list(DeviceBench(channel.device, grid).curves())
+
+    def _hand_over(self) -> Task:
+        """What it costs to hand a batch from one stage to the next: stages that do nothing."""
         settings = self.job.runs[0] if self.job.runs else Settings()
         runner = Runner(settings, self.channels)
-
-        def empty(turn: int) -> None:
-            idle(runner.graph).run()
-
-        point = self.channels and Stopwatch(self.channels[0], 0.1).compute(1.0, empty)
-        assert isinstance(point, Point)
-        each = point.seconds / (HAND_OVERS * len(runner.graph.nodes))
-        used = Point(1.0, each, point.p90_over_p50, each, point.repeats)
-        return Curve("hand_over", "stages", (used,))
+        parts = HAND_OVERS * len(runner.graph.nodes)
+        return Task(Curve("hand_over", "stages"), 1.0, lambda turn: idle(runner.graph).run(), parts)
 
     def _nearly_empty(self) -> list[Settings]:
         """Return runs of so few samples that what is left of a stage is its program: one per policy."""
@@ -86,6 +119,19 @@ class Work:
             replace(one, model=shape, batch=FEW * parts_of(one), steps=SHORT, keys=None) for one in policies
         ]
         return list({one.title: one for one in few}.values())
+
+    def _executed(self, runs: Sequence[Settings]) -> list[dict[str, Any]]:
+        """Execute runs; those that came upon a slow machine are executed again at the end."""
+        done = [self._paced(settings) for settings in runs]
+        for _ in range(SECOND_CHANCES):
+            done = [self._better(one, settings) for one, settings in zip(done, runs, strict=True)]
+        return [{**one.found, "pace": one.pace} for one in done]
+
+    def _better(self, one: Paced[dict[str, Any]], settings: Settings) -> Paced[dict[str, Any]]:
+        return one if one.steady else min(one, self._paced(settings), key=lambda paced: paced.pace)
+
+    def _paced(self, settings: Settings) -> Paced[dict[str, Any]]:
+        return self._pace.around(lambda: self._run(settings))
 
     def _run(self, settings: Settings) -> dict[str, Any]:
         runner = Runner(settings, self.channels[1:], self.job.servers)

@@ -15,13 +15,16 @@ KEPT_MEMORY = {
     "MALLOC_MMAP_THRESHOLD_": "1073741824",
     "MALLOC_TRIM_THRESHOLD_": "4294967296",
 }
-NOTED = (*SINGLE_THREADED, *KEPT_MEMORY, "OPENBLAS_CORETYPE")
+# Threads of Open MPI that wait let others run: two that poll on one core would each keep it for a whole tick
+# of the scheduler (4 ms), and ranks whose turns differ would miss each other for several.
+YIELDING = {"OMPI_MCA_mpi_yield_when_idle": "1"}
+NOTED = (*SINGLE_THREADED, *KEPT_MEMORY, *YIELDING, "OPENBLAS_CORETYPE")
 LIBRARIES = ("numpy", "scipy", "mpi4py", "openmpi", "grpcio", "torch")
 
 
 def for_ranks() -> dict[str, str]:
-    """Return the environment of ranks: one thread for BLAS, and an allocator that keeps memory."""
-    return {**os.environ, **dict.fromkeys(SINGLE_THREADED, "1"), **KEPT_MEMORY}
+    """Return the environment of ranks: one BLAS thread, kept memory, and MPI that yields while it waits."""
+    return {**os.environ, **dict.fromkeys(SINGLE_THREADED, "1"), **KEPT_MEMORY, **YIELDING}
 
 
 def environment() -> dict[str, Any]:

@@ -23,6 +23,9 @@ from simulator.units import parse_quantity
 BURST_BYTES = 64_000
 SEGMENT_BYTES = 48_000  # one must fit into the bucket, or the kernel cuts it into packets of 1,500 bytes
 QUEUE_BYTES = 64_000_000
+OPEN_WINDOWS = ("initcwnd", "10000", "initrwnd", "10000")
+NO_CAUTION = {"tcp_slow_start_after_idle": 0, "tcp_no_metrics_save": 1, "tcp_early_retrans": 0}
+IN_TURN = {"tcp_limit_output_bytes": 128 << 10}  # of a connection in the queue: so connections share a link
 DEVICE = "eth0"  # a rank's end of its cable
 SUBNET = "10.213.77"
 
@@ -116,6 +119,7 @@ class Shaped(Links):
             _run("ip", "-n", name, "addr", "add", f"{SUBNET}.{rank + 1}/24", "dev", DEVICE)
             _run("ip", "-n", name, "link", "set", "lo", "up")
             _run("ip", "-n", name, "link", "set", DEVICE, "up")
+            _unthrottle(name)
             self._shape(name, DEVICE)
             self._shape(bridge, port)
 
@@ -124,6 +128,17 @@ class Shaped(Links):
         _run("ip", "-n", namespace, "link", "set", device, "gso_max_size", str(SEGMENT_BYTES))
         bits = f"{round(8 * self.bytes_per_s)}bit"
         _run("tc", "-n", namespace, "qdisc", "add", "dev", device, "root", "tbf", "rate", bits, *bucket)
+
+
+def _unthrottle(namespace: str) -> None:
+    """Let links alone pace what is sent, as on fabrics without TCP, and connections share them evenly.
+
+    Otherwise the congestion window that a connection happens to have found, which no two launches share,
+    may take a third longer than the link; and a message waits for all that others have put into the queue.
+    """
+    _run("ip", "-n", namespace, "route", "change", f"{SUBNET}.0/24", "dev", DEVICE, *OPEN_WINDOWS)
+    settings = [f"net.ipv4.{name}={value}" for name, value in {**NO_CAUTION, **IN_TURN}.items()]
+    _run("ip", "netns", "exec", namespace, "sysctl", "-q", "-w", *settings)
 
 
 def parse_links(text: str) -> Links:

@@ -13,7 +13,7 @@ import numpy as np
 
 from simulator.quantities import FloatArray
 
-REPEATS_S = 0.4
+REPEATS_S = 0.2
 LEAST, MOST = 5, 15
 
 
@@ -72,7 +72,7 @@ QUICK_CALLS = RpcGrid(tables=(1, 16), keys=(16, 256), held_out=())
 
 
 def repeated(call: Callable[[], object]) -> FloatArray:
-    """Return the seconds of several calls, the first two left out: at least 5, else for about 0.4 s."""
+    """Return the seconds of several calls, the first two left out: at least 5, else for about 0.2 s."""
     call()
     call()
     taken: list[float] = []

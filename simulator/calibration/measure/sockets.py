@@ -154,12 +154,17 @@ class SocketChannel(Channel):
     def __init__(self, rank: int, size: int, peers: Mapping[int, socket.socket]) -> None:
         """Take over connected sockets."""
         self.rank, self.size = rank, size
-        self._peers = dict(sorted(peers.items()))
+        following = sorted(peers, key=lambda peer: (peer - rank) % size)
+        self._peers = {peer: peers[peer] for peer in following}
         for connection in self._peers.values():
             tuned(connection).setblocking(False)
 
     def all_to_all(self, parts: Sequence[Array]) -> list[Array]:
-        """Send to all peers at once, in the order of ranks; the own part is handed over as it is."""
+        """Send to all peers at once; the own part is handed over as it is.
+
+        Every rank begins with the one after it: if all began with the same, the links into the others
+        would be idle at first.
+        """
         kind, own = parts[self.rank].dtype, parts[self.rank].reshape(-1)
         got = self._exchange({peer: np.ascontiguousarray(parts[peer]) for peer in self._peers})
         return [own if peer == self.rank else got[peer].view(kind) for peer in range(self.size)]

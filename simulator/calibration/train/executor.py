@@ -114,8 +114,7 @@ class Executor:
     def _stream(self, order: list[tuple[int, int]]) -> None:
         signal = threading.Lock()
         signal.acquire()
-        if any(self._graph.nodes[node].stage.work.rendezvous for node, _ in order):
-            short_turns()
+        short_turns()  # whoever becomes ready may run at once, however many streams compute meanwhile
         try:
             for node, cycle in order:
                 self._wait(node, cycle, signal)

@@ -1,7 +1,7 @@
 """The samples of a run: keys from a Zipf law or a recorded log, dense features, and labels to learn."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -24,7 +24,12 @@ class Samples:
 
 
 def samples(settings: Settings, rank: int, ranks: int) -> Samples:
-    """Return all samples of `rank`: the same for the same settings, on any machine."""
+    """Return all samples of `rank`: the same for the same settings (whatever the policy), on any machine."""
+    return _drawn(replace(settings, policy="serialized", parameters={}), rank, ranks)
+
+
+@lru_cache(maxsize=4)
+def _drawn(settings: Settings, rank: int, ranks: int) -> Samples:
     model, shape = settings.model, (settings.steps, settings.batch)
     random = np.random.default_rng([settings.seed, 2, rank])
     if settings.keys is None:

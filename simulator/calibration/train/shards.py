@@ -1,6 +1,7 @@
 """One rank's share of the tables, and the two optimizers that update its rows."""
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -24,10 +25,7 @@ class Shard:
         """Return small random weights: row g of the whole lies on rank g mod ranks, at place g div ranks."""
         model = settings.model
         held = -(-(model.tables * model.rows - rank) // ranks)
-        random = np.random.default_rng([settings.seed, 3, rank])
-        weights = random.random((held, model.dimension), dtype=np.float32)
-        weights -= 0.5
-        weights *= 0.1
+        weights = _seeded(held, model.dimension, settings.seed, rank).copy()
         state = (np.full_like(weights, 0.1),) if settings.optimizer == "adagrad" else ()
         return cls((weights, *state), settings.rate)
 
@@ -37,6 +35,16 @@ class Shard:
             sgd(rows[0], gradient, self.rate)
         else:
             adagrad(rows[0], rows[1], gradient, self.rate)
+
+
+@lru_cache(maxsize=4)
+def _seeded(rows: int, dimension: int, seed: int, rank: int) -> Array:
+    """Return weights between -0.05 and 0.05, read-only: all runs of a launch start from them."""
+    weights = np.random.default_rng([seed, 3, rank]).random((rows, dimension), dtype=np.float32)
+    weights -= 0.5
+    weights *= 0.1
+    weights.flags.writeable = False
+    return weights
 
 
 def codes(row_numbers: IntArray, ranks: int) -> IntArray:

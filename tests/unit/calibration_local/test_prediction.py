@@ -18,7 +18,7 @@ from simulator.calibration.train.step import LocalStep, Primitive
 from simulator.errors import InputError
 from simulator.hardware.servers import Rpc
 from simulator.pipeline import compile_pipeline
-from simulator.quantities import AllToAllWork, InTurn
+from simulator.quantities import AllReduceWork, AllToAllWork, InTurn
 
 MODEL = Model(tables=4, rows=5000, dimension=16, hidden=(32,))
 LOCAL = ("copy", "distinct", "shared", "sgd", "adagrad", "hand_over")
@@ -86,11 +86,46 @@ def test_what_was_not_measured_is_named() -> None:
         curves.seconds("mlp_forward", 1, 0, (4, 1))
 
 
-def test_a_collective_is_its_threads_work_and_then_its_flow() -> None:
+def test_a_collective_is_half_its_threads_work_then_its_flow_then_the_other_half() -> None:
     parts = split(InTurn((Primitive("copy", 8.0), AllToAllWork(64.0), Primitive("copy", 9.0))))
-    assert [type(part) for part in parts] == [Primitive, Handling, Wire, Primitive]
+    assert [type(part) for part in parts] == [Primitive, Handling, Wire, Handling, Primitive]
     costs = machine(network_s=2e-3, core=0.25).costs(Settings(model=MODEL))
-    assert [costs.seconds(part) for part in parts[1:3]] == pytest.approx([5e-4, 1.5e-3])
+    assert [costs.seconds(part) for part in parts[1:4]] == pytest.approx([2.5e-4, 1.5e-3, 2.5e-4], rel=1e-3)
+
+
+def test_an_all_reduce_does_this_twice_and_takes_as_long_as_it_was_measured() -> None:
+    parts = split(AllReduceWork(64.0))
+    assert [type(part) for part in parts] == [Handling, Wire, Handling] * 2
+    costs = machine(network_s=2e-3, core=0.25).costs(Settings(model=MODEL))
+    assert sum(float(costs.seconds(part)) for part in parts) == pytest.approx(2e-3)
+
+
+def test_a_full_token_bucket_shortens_a_collective_once_whatever_its_phases() -> None:
+    where = machine(core=0.0)
+    rested = curve("all_reduce", [(1.0, 2e-3), (1e9, 2e-3)], core=0.0)
+    for point in rested["points"]:
+        point["back_to_back"] = 3e-3
+    others = [one for one in where.curves.curves if one.operation != "all_reduce"]
+    costs = replace(where, curves=CurveSet((*others, *CurveSet.of([rested]).curves))).costs(
+        Settings(model=MODEL)
+    )
+    flows = [part for part in split(AllReduceWork(64.0)) if isinstance(part, Wire)]
+    for filled, seconds in ((1.0, 2e-3), (0.5, 2.5e-3), (0.0, 3e-3)):
+        taken = replace(costs, rested={flows[0]: filled})
+        assert sum(float(taken.seconds(flow)) for flow in flows) == pytest.approx(seconds)
+
+
+def test_what_collectives_take_from_a_core_is_a_line_through_all_sizes_that_one_disturbed_does_not_bend() -> (
+    None
+):
+    sizes = [1e3, 1e4, 1e5, 1e6, 4e6]
+    points = curve("all_to_all", [(size, 2e-5 + 1e-8 * size) for size in sizes])
+    for point in points["points"]:
+        point["stolen_seconds"] = 1e-5 + 5e-9 * point["size"]
+    points["points"][3]["stolen_seconds"] = 0.0  # a disturbed one
+    (found,) = CurveSet.of([points]).curves
+    for size in (5e4, 1e6, 4e6):
+        assert found.core_seconds(size) == pytest.approx(1e-5 + 5e-9 * size, rel=0.15)
 
 
 @pytest.mark.parametrize("settings", [
@@ -169,7 +204,7 @@ def test_a_token_bucket_is_full_after_a_rest_and_empty_right_after_a_flow() -> N
     filled = {
         n.stage.name.partition("/")[0]: rests(timeline, where.costs(settings), 1e-3)[n.stage.work]
         for n in graph.nodes
-        if isinstance(n.stage.work, Wire)
+        if isinstance(n.stage.work, Wire) and n.stage.work.phase == 0
     }
     assert filled["exchange"] == pytest.approx(0.0, abs=1e-3)  # right after the keys
     assert max(filled["send"], filled["reduce.0"]) == pytest.approx(1.0)  # after 2 ms of passes

@@ -73,20 +73,13 @@ def gains(runs: list[ComparedRun]) -> np.ndarray:
     return np.array([(row.measured_gain, row.predicted_gain) for row in compared])
 
 
-@pytest.mark.xfail(reason="missed: 32 of 40 are within a tenth, the worst is 0.30 off, at 4 Gbit/s")
 def test_gains_of_policies_are_predicted_within_a_tenth(gains: np.ndarray) -> None:
     assert np.abs(gains[:, 0] - gains[:, 1]).max() <= 0.1
 
 
-@pytest.mark.xfail(reason="missed: two policies slow training down at 4 Gbit/s and were to speed it up")
 def test_gains_beyond_a_tenth_are_predicted_on_the_right_side(gains: np.ndarray) -> None:
     large = gains[np.abs(gains[:, 0] - 1.0) > 0.1]
     assert ((large[:, 0] > 1.0) == (large[:, 1] > 1.0)).all()
-
-
-def test_gains_of_policies_are_no_worse_predicted_than_in_the_first_quiet_launch(gains: np.ndarray) -> None:
-    off = np.abs(gains[:, 0] - gains[:, 1])
-    assert np.mean(off <= 0.1) >= 0.8 and off.max() <= 0.3
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +91,6 @@ def test_steps_over_shared_memory_are_predicted_within_twelve_per_cent(shared_me
     assert np.median(shared_memory) <= 0.12
 
 
-@pytest.mark.xfail(reason="missed: 20.8 % at the 95th percentile of six runs")
 def test_nearly_all_steps_over_shared_memory_are_predicted_within_a_fifth(shared_memory: np.ndarray) -> None:
     assert np.quantile(shared_memory, 0.95) <= 0.20
 
@@ -111,7 +103,6 @@ def test_calls_that_were_held_out_are_predicted_within_fifteen_per_cent(calls: l
         assert np.median([abs(row.error) for row in held_out if row.mode == mode]) <= 0.15, mode
 
 
-@pytest.mark.xfail(reason="missed: 17 % median of six pairs")
 def test_coalescing_gains_as_much_as_predicted_over_the_asynchronous_baseline(
     calls: list[ComparedCalls],
 ) -> None:

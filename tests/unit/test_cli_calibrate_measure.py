@@ -112,3 +112,18 @@ def test_a_synchronous_policy_that_learned_something_else_gives_exit_code_1(
     monkeypatch.setattr("analysis.cli.views.training.TOLERANCE", 1e-12)
     code, out, error = told("train", *SMALL, "--policies", "nestpipe")
     assert code == 1 and "differs" in out and "nestpipe-4" in error.splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        (("--record", "x", "--quick"), "--quick"),
+        (("--record", "x", "--ranks", "4"), "--ranks"),
+        (("--record", "x", "--out", "y.json"), "--out"),
+        (("--only", "tcp_1gbit_2"), "--record"),
+    ],
+)
+def test_options_that_would_be_ignored_are_refused(told: Command, given: tuple[str, ...], named: str) -> None:
+    code, out, errors = told("measure", *given)
+    assert code == 2 and not out
+    assert named in errors and errors.count("\n") == 1

@@ -86,8 +86,8 @@ class MeasureOptions:
         base = QUICK if self.quick else Grid()
         networks = tuple(map(parse_widths, self.network)) if self.network else base.networks
         grid = replace(base, networks=networks, dimension=self.dimension)
-        how = {"pinned": not self.no_pin, "isolated": self.isolate, "rounds": self.rounds}
-        return Job(self.ranks, self.substrate, "", grid, **how)
+        job = Job(self.ranks, self.substrate, "", grid)
+        return replace(job, pinned=not self.no_pin, isolated=self.isolate, rounds=self.rounds)
 
     def refuse_contradictions(self) -> None:
         """Raise InputError for options that would be ignored."""
@@ -100,7 +100,7 @@ class MeasureOptions:
         given = [name for name in own if getattr(self, name) != getattr(usual, name)]
         if self.record is not None and given:
             option = "--" + given[0].replace("_", "-")
-            raise InputError(f"--record makes the standard launches, in which {option} is fixed: leave it out")
+            raise InputError(f"--record makes the standard launches: {option} is fixed in them, leave it out")
 
 
 def parse_widths(text: str) -> tuple[int, ...]:
@@ -156,8 +156,9 @@ def _record(options: MeasureOptions, folder: Path) -> None:
 
     rows: list[dict[str, Any]] = []
     for launch in _chosen(options.only):
+        job = launch.job(options.isolate, options.rounds)
         with progress(f"recording {launch.name}"):
-            taken = Recorder(launch.launcher, options.allow_load).take(launch.job(options.isolate, options.rounds))
+            taken = Recorder(launch.launcher, options.allow_load).take(job)
         path = folder / f"{launch.name}.json"
         write(taken, path)
         print(f"recscale: wrote {path}", file=sys.stderr)

@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from analysis.cli.output import percent, plain, table
-from analysis.cli.views.measurement import doubts
+from analysis.recording_doubts import doubts
 from simulator.calibration.local.comparison import FIRST, LAST, compared_calls, compared_runs
+from simulator.calibration.local.served import asks_servers
 from simulator.calibration.train.plans import needs_servers, policy_of
 from simulator.calibration.train.settings import Settings
 
@@ -26,9 +27,8 @@ def trained_rows(measurement: Mapping[str, Any], predict: bool) -> list[dict[str
     rows = [_row(run) for run in measurement["runs"]]
     for row, run in zip(rows, measurement["runs"], strict=True):
         settings = Settings.of(run["settings"])
-        row["predicted_ms"] = (
-            _predicted(measurement, run) if predict and not needs_servers(settings) else None
-        )
+        known = asks_servers(settings) or not needs_servers(settings)
+        row["predicted_ms"] = _predicted(measurement, run) if predict and known else None
         row["speedup"] = rows[0]["step_ms"] / row["step_ms"]
     return rows
 

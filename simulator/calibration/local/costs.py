@@ -13,6 +13,7 @@ from functools import cached_property, singledispatch
 from typing import Any
 
 from simulator.calibration.local.curves import CurveSet
+from simulator.calibration.local.served import FETCH, PUSH, served_shape
 from simulator.calibration.train.settings import Settings
 from simulator.calibration.train.step import Primitive
 from simulator.costs import CostModel, Flows, Network, Phase
@@ -100,6 +101,8 @@ class MeasuredCosts(CostModel):
         """Return the shape in which a primitive must have been measured."""
         if name in OF_ROWS:
             return (self.settings.model.dimension,)
+        if name.startswith((FETCH, PUSH)):
+            return served_shape(self.settings)
         return self.settings.model.widths if name in SHAPED else ()
 
     def handling(self, operation: str, size: float) -> float:

@@ -1,6 +1,6 @@
 """What the simulator says of a local run: the policy's plan, measured curves, and the engine's sharing."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from simulator.calibration.local.costs import MeasuredCosts, Wire, cluster, split
 from simulator.calibration.local.curves import CurveSet
+from simulator.calibration.local.served import asks_servers, served_works
 from simulator.calibration.local.unfolding import kind_of, unfolded
 from simulator.calibration.train.plans import parts_of, planned
 from simulator.calibration.train.settings import Settings
@@ -68,15 +69,18 @@ class LocalMachine:
         few = [(Settings.of(run["settings"]), run["stage_cpu_s"]) for run in self.software]
         fitting = [one for one in few if one[0].title == settings.title]
         fitting = fitting or [one for one in few if parts_of(one[0]) == parts_of(settings)] or few
-        return self._beyond(*fitting[0]) if fitting else {}
+        found: dict[str, list[float]] = {}
+        for alike, used in fitting:
+            for kind, beyond in self._beyond(alike, used) if alike == fitting[0][0] else ():
+                found.setdefault(kind, []).append(beyond)
+        return {kind: float(np.median(seconds)) for kind, seconds in found.items()}
 
-    def _beyond(self, few: Settings, used: Mapping[str, float]) -> dict[str, float]:
-        costs, found = self._bare(few), dict[str, list[float]]()
+    def _beyond(self, few: Settings, used: Mapping[str, float]) -> Iterator[tuple[str, float]]:
+        """Yield the kind of each stage of a nearly empty run and what it used beyond its operations."""
+        costs = self._bare(few)
         for stage in planned(few, self.ranks).stages:
             known = sum(float(costs.seconds(part)) for part in split(stage.work) if not part.rendezvous)
-            beyond = used[stage.name] * costs.ranks_per_core - known
-            found.setdefault(kind_of(stage.name), []).append(max(0.0, beyond))
-        return {kind: float(np.median(seconds)) for kind, seconds in found.items()}
+            yield kind_of(stage.name), max(0.0, used[stage.name] * costs.ranks_per_core - known)
 
     def variation(self, seed: int) -> Variation:
         """Return the spread of stages by kind that the primitives showed."""
@@ -93,7 +97,8 @@ class LocalMachine:
 
         Raises InputError when a primitive that the run needs was not measured.
         """
-        graph, costs = compile_pipeline(unfolded(planned(settings, self.ranks))), self.costs(settings)
+        works = served_works(settings, self.ranks) if asks_servers(settings) else {}
+        graph, costs = compile_pipeline(unfolded(planned(settings, self.ranks), works)), self.costs(settings)
         cycles = -(-BATCHES // graph.period)
         timeline = self._simulated(graph, costs, cycles)
         if self.refill:

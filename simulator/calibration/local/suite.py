@@ -16,6 +16,12 @@ from simulator.calibration.train.settings import Model, Settings
 
 USED = ("all_to_all", "all_reduce")  # collectives that the runs use
 STEPS = 20
+SERVED = (
+    Settings("serialized"),
+    Settings("rpc_per_table"),
+    Settings("rpc_per_table", {"asynchronous": 1}),
+    Settings("rpc_coalesced"),
+)
 WIDE = Model(tables=20, rows=7_000, dimension=32, hidden=(192, 64))
 DEEP = Model(tables=12, rows=30_000, dimension=32, hidden=(256, 128))
 FLAT = Model(tables=26, rows=11_000, dimension=32, hidden=(72, 40))
@@ -59,5 +65,6 @@ SUITE = (
         "openmpi_2", "openmpi", "loopback", 2,
         ((DEEP, 400), (DEEP, 1150), (WIDE, 720), (WIDE, 1450), (FLAT, 850), (FLAT, 2000)), POLICIES[:1],
     ),
+    Launch("servers_2", "tcp", "loopback", 2, ((DEEP, 440), (WIDE, 620)), SERVED),
     Launch("grpc", "tcp", "loopback", 1, rpc=RpcGrid()),
 )  # fmt: skip

@@ -4,7 +4,7 @@ A stage such as *gather rows, then exchange them* is one stage to a policy. Here
 stages on the same stream, each with its own needs; what waited for the stage waits for the last of them.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
@@ -18,8 +18,9 @@ HAND_OVER = Primitive("hand_over", 1.0)
 
 @dataclass(eq=False)
 class _Chains:
-    """The chain that each stage has become."""
+    """The chain that each stage has become; `works` says by kind what a stage does instead of its own."""
 
+    works: Mapping[str, Work] = field(default_factory=dict)
     chains: dict[int, tuple[Stage, ...]] = field(default_factory=dict)
 
     def of(self, stage: Stage) -> tuple[Stage, ...]:
@@ -30,7 +31,8 @@ class _Chains:
 
     def _made(self, stage: Stage) -> Iterator[Stage]:
         after = [self.of(before)[-1] for before in stage.after]
-        for number, work in enumerate(_segments(stage)):
+        own = replace(stage, work=self.works.get(kind_of(stage.name), stage.work))
+        for number, work in enumerate(_segments(own)):
             name = f"{stage.name}/{number}" if number else stage.name
             link = replace(stage, name=name, work=work, after=tuple(after), reads=(), writes=())
             yield link
@@ -52,9 +54,12 @@ def kind_of(name: str) -> str:
     return name.partition(".")[0]
 
 
-def unfolded(pipeline: Pipeline) -> Pipeline:
-    """Return `pipeline` with every stage taken apart into what its thread does."""
-    chains = _Chains()
+def unfolded(pipeline: Pipeline, works: Mapping[str, Work] | None = None) -> Pipeline:
+    """Return `pipeline` with every stage taken apart into what its thread does.
+
+    `works` says by kind of stage what is done instead of the work that the policy planned.
+    """
+    chains = _Chains(works or {})
     streams = {
         name: [link for stage in stream for link in chains.of(stage)]
         for name, stream in pipeline.streams.items()

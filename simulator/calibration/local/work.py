@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from simulator.calibration.local.job import Job
+from simulator.calibration.local.served import ServedBench
 from simulator.calibration.measure.channel import Channel
 from simulator.calibration.measure.clock import Point, Stopwatch
 from simulator.calibration.measure.pace import Pace, Paced
@@ -66,9 +67,10 @@ class Work:
         sys.setswitchinterval(SWITCH_S)
         with _no_pauses():
             rpc = rpc_points(self.job.rpc, self.job.servers) if self.job.rpc else []
+            served = self._of_servers()
             self._warm_up()
             rounds = [self._round() for _ in range(self.job.rounds)]
-            found = curves(self._tasks, [one.points for one in rounds]) + self._of_devices()
+            found = [*curves(self._tasks, [one.points for one in rounds]), *served, *self._of_devices()]
         return {
             "primitives": [curve.to_dict() for curve in found],
             "rpc": [one.to_dict() for one in rpc],
@@ -97,6 +99,12 @@ class Work:
     def _watch(self) -> Stopwatch:
         assert self.job.grid is not None
         return Stopwatch(self.channels[0], self.job.grid.budget, self.job.rest, self._pace, self.sharing)
+
+    def _of_servers(self) -> list[Curve]:
+        """Measure once, before the runs: every run makes the servers start anew."""
+        if self.job.grid is None:
+            return []
+        return list(ServedBench(self.channels[0], self.job.servers, self.job.runs).curves(self._watch))
 
     def _of_devices(self) -> list[Curve]:
         channel, grid = self.channels[0], self.job.grid

@@ -66,6 +66,10 @@ class Stopwatch:
         """Time a collective: from the last arrival to the last end, and back to back."""
         return self._steadily(lambda: self._met(size, operation))
 
+    def together(self, size: float, operation: Callable[[int], object]) -> Point:
+        """Time what all ranks do at once and others do for them: from the last arrival to the last end."""
+        return self._steadily(lambda: self._beside(size, operation))
+
     def _steadily(self, measured: Callable[[], Point]) -> Point:
         if self.pace is None:
             return measured()
@@ -77,6 +81,11 @@ class Stopwatch:
         start, end, cpu = self._series(operation, repeats, self._others)
         taken = end - start if self.sharing <= 1.0 else self.sharing * cpu
         return _point(size, taken.max(axis=0), cpu)
+
+    def _beside(self, size: float, operation: Callable[[int], object]) -> Point:
+        repeats = self._repeats(self._agreed(self._roughly(operation)))
+        start, end, cpu = self._series(operation, repeats, self._others)
+        return _point(size, end.max(axis=0) - start.max(axis=0), cpu)
 
     def _others(self) -> None:
         """Use the core's cache for something else, as the other stages of a step do."""

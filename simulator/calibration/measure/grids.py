@@ -28,7 +28,16 @@ class Grid:
     networks: tuple[tuple[int, ...], ...] = ((525, 256, 128, 1),)
     dimension: int = 32
     repetition: tuple[float, ...] = (1.2, 3.0)
-    matrices: tuple[tuple[int, int, int], ...] = ((64, 64, 64), (256, 256, 256), (512, 512, 512))
+    matrices: tuple[tuple[int, int, int], ...] = (
+        (64, 64, 64),
+        (256, 256, 256),
+        (512, 512, 512),
+        (16, 256, 512),
+        (64, 1024, 128),
+        (256, 64, 1024),
+        (512, 128, 64),
+        (1024, 512, 256),
+    )
     collectives: tuple[str, ...] = ("all_to_all", "all_reduce", "all_gather", "reduce_scatter", "broadcast")
     budget: float = 0.03
 

@@ -238,3 +238,24 @@ def test_the_parameters_of_calls_come_back_from_calls_made_with_them() -> None:
 def test_too_few_calls_are_refused() -> None:
     with pytest.raises(InputError, match="too few"):
         fit_rpc([RpcPoint("in_turn", 1, 1, 2, 128, 1.0, 1.0, 1.0, 9)], ())
+
+
+@pytest.mark.parametrize(("policy", "calls", "parameters"), [
+    ("rpc_per_table", "in_turn", {}), ("rpc_per_table", "at_once", {"asynchronous": 1}),
+    ("rpc_coalesced", "coalesced", {}),
+])  # fmt: skip
+def test_a_step_with_servers_is_its_fetch_its_passes_its_push_and_the_all_reduce(
+    policy: str, calls: str, parameters: dict[str, int]
+) -> None:
+    where, shape = machine(), (MODEL.tables, MODEL.rows, MODEL.dimension)
+    served = [
+        curve(f"fetch_{calls}", [(1.0, 3e-3), (1e9, 3e-3)], shape=shape),
+        curve(f"push_{calls}", [(1.0, 2e-3), (1e9, 2e-3)], shape=shape),
+    ]
+    where = replace(where, curves=CurveSet((*where.curves.curves, *CurveSet.of(served).curves)))
+    settings = Settings(policy, parameters, MODEL, 64, 40)
+    found = 1e3 * float(np.mean(where.step_seconds(settings)))
+    # fetch 3, passes 2, push 2, all in 1; the all-reduce of 1 ms meets the push on no resource
+    assert found == pytest.approx(8.0, rel=0.01)
+    with pytest.raises(InputError, match="was not measured for the shape"):
+        where.step_seconds(replace(settings, model=replace(MODEL, tables=5, hidden=MODEL.hidden)))

@@ -1,7 +1,8 @@
-"""Bagpipe's published figures as quantities of the shipped scenario, and the one fit behind it.
+"""Bagpipe's published figures as quantities of the shipped scenario. Nothing of it is fitted on them.
 
 What the authors compare with is not one system: their scripts run a baseline without a cache over Gloo, and
-TorchRec over Gloo, while Bagpipe itself uses NCCL. Ours is `no_cache`, on the same network as Bagpipe.
+TorchRec over Gloo, while Bagpipe itself uses NCCL. Ours is `no_cache`, in which every worker fetches all rows
+of a batch as in their script, on the same network as Bagpipe.
 """
 
 from collections.abc import Callable, Mapping

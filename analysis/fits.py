@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 
-from analysis import bagpipe
 from analysis.published import by_id
 from simulator.calibration import FitResult, Parameter, Target, fit, reported
 from simulator.scenario import Scenario, load
@@ -125,18 +124,9 @@ def gpu_system() -> Fit:
     )
 
 
-def bagpipe_network() -> Fit:
-    """The rate of the workers' network cards, on the share of the passes, printed with one decimal."""
-    return Fit(
-        bagpipe.FILE,
-        (Parameter("cluster.fabric.between", 2.0, 25.0, "Gb/s"),),
-        (Target("B-2", by_id()["B-2"].value, bagpipe.passes_share, spread=0.05 / 8.5),),
-    )
-
-
 def all_fits() -> tuple[Fit, ...]:
     """Return the fits in the order in which they are made."""
-    return (npu_keys(), npu_system(), clustered_keys(), gpu_system(), bagpipe_network())
+    return (npu_keys(), npu_system(), clustered_keys(), gpu_system())
 
 
 def band_at_1536(folder: Path | None = None) -> tuple[float, float]:

@@ -20,7 +20,7 @@ PASSES, MOVING, REST = "forward, backward", "rows, gradients", "rest"
 KNOWN = {("no_cache", PASSES): "B-2", ("no_cache", MOVING): "B-1"}
 NOTE = (
     "published for existing systems that are not named; taken to be no_cache. 8.5 % (first version) and"
-    " 75 % (second) do not agree; ours is fitted on the first"
+    " 75 % (second) do not agree; in ours passes take less than in either"
 )
 
 

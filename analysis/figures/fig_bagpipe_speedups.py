@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 BAGPIPE = {"kind": "bagpipe", "lookahead": 200}
 BASELINES: dict[str, dict[str, Any]] = {
     "no_cache": {"kind": "no_cache"},
-    "no_cache, all rows": {"kind": "no_cache", "all_rows": True},
+    "no_cache, own rows": {"kind": "no_cache", "all_rows": False},
     "rpc_per_table": {"kind": "rpc_per_table"},
     "rpc_coalesced": {"kind": "rpc_coalesced"},
     "fae": {"kind": "fae"},

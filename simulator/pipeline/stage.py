@@ -8,7 +8,7 @@ from simulator.quantities import NOTHING, Work
 
 KINDS = frozenset({"compute", "input", "lookup", "all_to_all", "all_reduce", "parameter_server"})
 COMPUTE_STREAM = "compute"
-SELECTORS = ("all", "shared", "missing", "next", "later", "single", "expired")
+SELECTORS = ("all", "shared", "missing", "next", "later", "single", "expired", "hot", "cold")
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,8 @@ class Access:
     `keys` selects which keys of the batch: `all`; by their use before, `shared` (the previous batch used
     them as well) or `missing` (no batch used them within the last `within`); by their use after, `next`
     (the next batch uses them), `expired` (none of the next `within` does), `single` (expired, and looked
-    up once in all ranks' batches) or `later` (neither `next` nor `single`).
+    up once in all ranks' batches) or `later` (neither `next` nor `single`); by how popular they are, `hot`
+    (of those that every rank holds for good) or `cold` (the others).
 
     A store with a place for each batch is a buffer, and `of` says how many batches back the touched
     place belongs to (1: the one that the previous batch trained on); None means a store that persists,

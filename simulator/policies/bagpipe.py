@@ -1,8 +1,10 @@
 """Bagpipe: an oracle looks ahead, rows wait in caches on the workers, and most gradients can take their time.
 
-Rows that a batch within the lookahead uses are prefetched, one request every quarter of it, and stay until
+Rows that a batch within the lookahead uses are prefetched, one request for a part of it, and stay until
 their last known use; what leaves is written back first. Gradients of rows that the next batch uses are
 added up at once, the others while the next batch computes, those that nobody else needs not at all.
+Sources: arXiv 2202.12429 and the authors' code, github.com/uw-mad-dash/bagpipe, revision 2b50967, where the
+lookahead is 200 batches and caches are seen to every 0.25 of it.
 """
 
 from dataclasses import dataclass, replace
@@ -25,11 +27,14 @@ from simulator.sharding.step import TrainStep
 class Bagpipe:
     """The oracle knows `lookahead` batches; without `delayed` sync, all gradients are added up at once.
 
-    Raises InputError for a lookahead below 2: that is `no_cache`.
+    `refresh` is the share of the lookahead after which rows are written back and fetched (default: that of
+    the authors' code). Raises InputError for a lookahead below 2: that is `no_cache`; and for a share that
+    is not in (0, 0.5]: the next window must be there before this one has been trained on.
     """
 
     lookahead: Annotated[int, Ge(2), Le(1000)] = 200
     delayed: bool = True
+    refresh: Annotated[float, Ge(0.001), Le(0.5)] = 0.25
     consistency: ClassVar[str] = "synchronous"
     staleness_steps: ClassVar[int] = 0
     needs: ClassVar[tuple[str, ...]] = ("servers",)
@@ -38,11 +43,14 @@ class Bagpipe:
         """Refuse a lookahead that leaves nothing to keep."""
         if self.lookahead < 2:
             raise InputError(f"bagpipe looks at least 2 batches ahead, not {self.lookahead}: take no_cache")
+        if not 0 < self.refresh <= 0.5:
+            given = self.refresh
+            raise InputError(f"bagpipe refreshes after a share of the lookahead up to 0.5, not {given}")
 
     @property
     def period(self) -> int:
-        """Batches from one prefetch to the next: a quarter of the lookahead."""
-        return max(1, self.lookahead // 4)
+        """Batches from one prefetch to the next."""
+        return max(1, int(self.refresh * self.lookahead))
 
     def moves(self, step: TrainStep) -> tuple[float, float]:
         """Return the bytes of rows that a worker fetches per batch, and those that it gives back."""
@@ -50,7 +58,10 @@ class Bagpipe:
         return moved(rows.fetched, rows.written)
 
     def plan(self, step: TrainStep) -> Pipeline:
-        """Return look_ahead+L, inputs+1, fetch+3/4 L, the passes, sync now and later, apply, write_back."""
+        """Return look_ahead+L, inputs+1, fetch+L-P, the passes, sync now and later, apply, write_back.
+
+        P is the period of fetch and write_back.
+        """
         rows = step.lookahead(self.lookahead)
         oracle = look_ahead(step, self.lookahead)
         inputs = copy_inputs(step, oracle, ahead=1)
@@ -67,13 +78,14 @@ class Bagpipe:
             "all_reduce": passes.back.reduces,
             "compute": [*passes.computes, apply],
         }
-        carries = [Carry(later, to=now), Carry(done, to=fetch, lag=fetch.ahead)]
+        decided = Carry(oracle, to=fetch, lag=1 - self.period)  # on the last batch that a fetch serves
+        carries = [Carry(later, to=now), Carry(done, to=fetch, lag=fetch.ahead), decided]
         updates = [passes.optimizer, apply]
         kept = {CACHE.store: rows.cached_bytes, GRADIENTS: _bytes(rows.synchronized)}
         return Pipeline(streams, carries, updates=updates, row_updates=[apply], caches=kept)
 
     def _fetch(self, step: TrainStep, rows: Lookahead, oracle: Stage) -> Stage:
-        """One request for all rows that enter the cache in a period, three periods or more ahead."""
+        """One request for all rows that enter the cache in a period, as early as all of it is known."""
         work = step.served.fetch(_times(self.period, rows.fetched))
         ahead = (self.lookahead // self.period - 1) * self.period
         there, here = (replace(store, keys="missing", within=self.lookahead) for store in (HOST, CACHE))

@@ -17,7 +17,6 @@ CONSISTENCY = ("synchronous", "stale", "asynchronous")
 REQUIREMENTS = {
     "sparse_cores": "accelerators with sparse cores",
     "servers": "tables on parameter servers (sharding tier remote)",
-    "no_servers": "tables at the workers (no sharding tier remote)",
     "replicas": "several copies of the tables (sharding.replicas above 1)",
 }
 

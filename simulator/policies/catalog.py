@@ -4,7 +4,9 @@ An outside package registers a policy class under the entry-point group `recscal
 fields are the parameters that a scenario may set.
 """
 
+import sys
 from collections.abc import Callable, Mapping
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from inspect import Parameter, signature
 from typing import Any, Literal
@@ -103,7 +105,7 @@ def why_not(kind: str, place: str) -> str:
 
 def names() -> tuple[str, ...]:
     """Return the names of all policies, those of installed outside packages included."""
-    outside = {point.name for point in entry_points(group=ENTRY_POINTS)}
+    outside = {point.name for point in _registered(tuple(sys.path))}
     return tuple(sorted(BUILT_IN.keys() | outside))
 
 
@@ -118,8 +120,11 @@ def taken_by(name: str) -> tuple[str, ...]:
 
 
 def build(name: str, **parameters: Any) -> Policy:
-    """Return the policy called `name`. Raises InputError on unknown names and parameters."""
-    maker = BUILT_IN.get(name) or _outside(name)
+    """Return the policy called `name`.
+
+    Raises InputError on unknown names and parameters, and where several packages claim the name.
+    """
+    maker = _only(name)
     _check_names(name, maker, parameters)
     try:
         return maker(**parameters)
@@ -148,19 +153,32 @@ def _check_names(name: str, maker: Callable[..., Policy], parameters: Mapping[st
 _BY_NAME = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
 
-def _outside(name: str) -> Callable[..., Policy]:
-    found = [point for point in entry_points(group=ENTRY_POINTS) if point.name == name]
-    if not found:
+def _only(name: str) -> Callable[..., Policy]:
+    """Return what makes the policy called `name`, where exactly one package has one."""
+    outside = {_package(point): point for point in _registered(tuple(sys.path)) if point.name == name}
+    owners = [*(["recscale"] if name in BUILT_IN else []), *sorted(outside)]
+    if not owners:
         raise InputError(f'no policy is called "{name}"{did_you_mean(name, names())}')
-    return _loaded(found[0])
+    if len(owners) > 1:
+        raise InputError(f'"{name}" is a policy of {" and of ".join(owners)}: it can be of one only')
+    return BUILT_IN[name] if name in BUILT_IN else _loaded(outside[owners[0]])
+
+
+@cache
+def _registered(path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """Return the policies of packages on the module search path; looking for them takes milliseconds."""
+    return tuple(entry_points(group=ENTRY_POINTS))
+
+
+def _package(point: EntryPoint) -> str:
+    return point.dist.name if point.dist else "an installed package"
 
 
 def _loaded(point: EntryPoint) -> Callable[..., Policy]:
     try:
         maker: Callable[..., Policy] = point.load()
     except Exception as error:  # whatever goes wrong in somebody else's module
-        package = point.dist.name if point.dist else "an installed package"
-        raise InputError(f'policy "{point.name}" of {package} cannot be loaded: {error}') from error
+        raise InputError(f'policy "{point.name}" of {_package(point)} cannot be loaded: {error}') from error
     return maker
 
 

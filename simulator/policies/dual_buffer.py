@@ -1,4 +1,4 @@
-"""Dual-buffer pipelining (NestPipe's DBP): five stages of consecutive batches run at once.
+"""Dual-buffer pipelining (NestPipe's DBP, arXiv 2604.06956): five stages of consecutive batches run at once.
 
 Rows of batch k are read from host memory while batch k - 1 trains on the other buffer. Those that
 both batches use were read before k - 1's update, so they are copied from the active to the
@@ -11,8 +11,17 @@ from typing import Literal
 
 from simulator.errors import InputError
 from simulator.pipeline import Access, Buffer, Carry, Pipeline, Stage
-from simulator.policies.base import Fragment, InterBatch, IntraBatch
-from simulator.policies.parts import ROWS, copy_inputs, read_inputs, retrieve_rows, route_keys, write_back
+from simulator.policies.base import InterBatch, IntraBatch
+from simulator.policies.parts import (
+    ROWS,
+    buffered,
+    copy_inputs,
+    read_inputs,
+    retrieve_rows,
+    route_keys,
+    settled,
+    write_back,
+)
 from simulator.sharding.step import TrainStep
 
 Buffers = Literal[1, 2]
@@ -47,23 +56,16 @@ class DualBuffer(InterBatch):
             "device copy": [refresh],
             **part.streams,
         }
-        return Pipeline(
-            streams, _fresh(part, refresh), [_rows(self.buffers, retrieve, refresh, back)], part.updates
-        )
+        carries = [Carry(part.rows_updated, to=refresh), *settled(back, part)]
+        return Pipeline(streams, carries, [_rows(self.buffers, retrieve, refresh, back)], part.updates)
 
 
 def _refresh(step: TrainStep, retrieve: Stage, two: bool) -> Stage:
     """Copy the rows shared with the previous batch from its buffer; with one buffer they are there."""
     if not two:
         return Stage("refresh", "lookup", after=[retrieve])
-    shared = (Access(ROWS.store, keys="shared", of=1),)
-    return Stage(
-        "refresh", "lookup", step.refresh_rows, after=[retrieve], ahead=1, reads=shared, writes=(ROWS,)
-    )
-
-
-def _fresh(part: Fragment, refresh: Stage) -> list[Carry]:
-    return [Carry(part.rows_updated, to=refresh, lag=1)]
+    shared, rows = buffered(step, Access(ROWS.store, keys="shared", of=1)), buffered(step, ROWS)
+    return Stage("refresh", "lookup", step.refresh_rows, [retrieve], ahead=1, reads=shared, writes=rows)
 
 
 def _rows(slots: int, retrieve: Stage, refresh: Stage, back: Stage) -> Buffer:

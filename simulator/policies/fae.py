@@ -1,11 +1,11 @@
 """FAE: the hottest rows stay on every accelerator, the others on parameter servers.
 
 Gradients of hot rows are added up over all workers, cold rows are fetched and their gradients pushed. FAE
-sorts samples into hot and cold batches, so that hot ones need no server; here each batch has its average
-part of both.
+(arXiv 2103.00686) sorts samples into hot and cold batches, so that hot ones need no server; here each batch
+has its average part of both.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
 from annotated_types import Ge, Le
@@ -17,6 +17,10 @@ from simulator.quantities import AllReduceWork
 from simulator.sharding.hot_cold import HotCold
 from simulator.sharding.moves import width_total
 from simulator.sharding.step import TrainStep
+
+COLD, BROUGHT, HOT = (
+    replace(store, keys=keys) for store, keys in ((HOST, "cold"), (ROWS, "cold"), (CACHE, "hot"))
+)
 
 
 @dataclass(frozen=True)
@@ -40,14 +44,14 @@ class Fae:
         inputs = copy_inputs(step, read, ahead=1)
         collect = Stage("collect", "lookup", served.collect, after=[inputs], ahead=1)
         work = served.fetch(rows.cold)
-        fetch = Stage("fetch", "parameter_server", work, after=[collect], reads=(HOST,), writes=(ROWS,))
-        passes = dense(step, [fetch], [ROWS, CACHE])
+        fetch = Stage("fetch", "parameter_server", work, after=[collect], reads=(COLD,), writes=(BROUGHT,))
+        passes = dense(step, [fetch], [BROUGHT, HOT])
         size = float(width_total(rows.hot))
         sync = Stage("sync_hot", "all_reduce", AllReduceWork(size), after=[passes.last, passes.optimizer])
-        apply = Stage("apply", "compute", rows.update, after=[sync], reads=(CACHE,), writes=(CACHE,))
+        apply = Stage("apply", "compute", rows.update, after=[sync], reads=(HOT,), writes=(HOT,))
         work = served.push(rows.cold)
         push = Stage("push", "parameter_server", work, after=[passes.last])
-        done = all_in(step, "all_pushed", push, (HOST, HOST))
+        done = all_in(step, "all_pushed", push, (COLD, COLD))
         streams = {
             "loader": [read],
             "copy": [inputs],

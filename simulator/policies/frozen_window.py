@@ -1,4 +1,4 @@
-"""Frozen-window pipelining (NestPipe's FWP): micro-batches overlap exchange with computation.
+"""Frozen-window pipelining (NestPipe's FWP, arXiv 2604.06956): exchange beside computation.
 
 The batch is split into N micro-batches; rows and parameters stay frozen until all N are done, so
 all of them see the same rows and their accumulated gradients make one update: the result of the

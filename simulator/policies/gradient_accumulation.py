@@ -2,7 +2,8 @@
 
 Rows are updated after every batch, as a fused row optimizer does it; only the dense all-reduce and the
 dense optimizer wait. Samples per dense update grow with it, memory does not: the sums take the
-place of the gradients.
+place of the gradients. A batch trains on rows with all updates and on the dense parameters of the last
+dense update, as it would with one batch at a time: nothing is stale, what is learnt differs.
 """
 
 from dataclasses import dataclass, replace
@@ -35,7 +36,7 @@ class GradientAccumulation(IntraBatch):
         micro = step.micro_batch(1)
         exchange = exchange_rows(micro, rows)
         ahead = forward(micro, exchange)
-        back = backward(micro, ahead, adds=self.batches > 1)
+        back = backward(micro, ahead, adds=1 - 1 / self.batches)  # the first batch's gradients are the sums
         send = send_gradients(micro, back.computes[-1])
         reduces = [self._rarely(stage) for stage in back.reduces]
         done = update(step, [send], reduces, back.computes[-1])

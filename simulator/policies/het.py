@@ -1,21 +1,23 @@
 """HET: caches of rows with bounded staleness. A worker trains on its copy until it is too old.
 
 Rows that the worker has not used lately are fetched when a batch needs them. Its own updates stay in its
-cache; every `staleness` + 1 batches it pushes them and fetches what it keeps anew. Between, it does not see
-what others have learned. HET keeps a clock for each row; here all rows of a cache meet the servers together,
-which moves as many rows (our simplification).
+cache; every `staleness` + 1 batches it pushes them and, when all workers have, fetches what it keeps anew.
+Between, it does not see what others have learned. HET (arXiv 2112.07221) keeps a clock for each row; here all
+rows of all caches meet the servers together, which moves as many rows (our simplification).
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
-from annotated_types import Le
+from annotated_types import Ge, Le
 
+from simulator.errors import InputError
 from simulator.pipeline import Access, Carry, Pipeline, Stage
 from simulator.policies.parts import HOST, copy_inputs, read_inputs
-from simulator.policies.server_parts import CACHE, dense, moved
+from simulator.policies.server_parts import CACHE, all_in, dense, moved
 from simulator.sharding.lookahead import Lookahead
+from simulator.sharding.moves import width_total
 from simulator.sharding.step import TrainStep
 
 PENDING = Access("updates not yet pushed", of=None)
@@ -23,11 +25,20 @@ PENDING = Access("updates not yet pushed", of=None)
 
 @dataclass(frozen=True)
 class Het:
-    """A cached row lacks at most the `staleness` latest updates of others."""
+    """A cached row lacks at most the `staleness` latest updates of others.
 
-    staleness: Annotated[int, Le(200)] = 10
+    Raises InputError for a staleness below 1: that is synchronous, and `rpc_coalesced`.
+    """
+
+    staleness: Annotated[int, Ge(1), Le(200)] = 10
     consistency: ClassVar[str] = "stale"
     needs: ClassVar[tuple[str, ...]] = ("servers",)
+
+    def __post_init__(self) -> None:
+        """Refuse a bound that leaves nothing to be stale."""
+        if self.staleness < 1:
+            given = self.staleness
+            raise InputError(f"het lets rows be 1 update old or more, not {given}: take rpc_coalesced")
 
     @property
     def staleness_steps(self) -> int:
@@ -41,12 +52,13 @@ class Het:
         return fetched + share * again, share * moved(rows.used, rows.used)[1]
 
     def plan(self, step: TrainStep) -> Pipeline:
-        """Return read+2, inputs+1, collect+1; push and refresh now and then; fetch, the passes, update."""
+        """Return read+2, inputs+1, collect+1; now and then push, all_pushed and refresh; fetch, update."""
         rows = step.lookahead(self.staleness, ranks=1)
         read = read_inputs(step, ahead=2)
         inputs = copy_inputs(step, read, ahead=1)
         collect = Stage("collect", "lookup", step.served.collect, after=[inputs], ahead=1)
-        push, refresh = self._meet_servers(step, rows, collect)
+        meeting = self._meet_servers(step, rows, collect)
+        push, *_, refresh = meeting
         fetch = self._fetch(step, rows, [collect, refresh])
         passes = dense(step, [fetch], [CACHE])
         work = rows.update(rows.distinct)
@@ -55,26 +67,29 @@ class Het:
             "loader": [read],
             "copy": [inputs],
             "client": [collect],
-            "server": [push, refresh, fetch],
+            "server": [*meeting, fetch],
             "all_reduce": passes.back.reduces,
             "compute": [*passes.computes, update],
         }
-        carries, kept = [Carry(update, to=push)], {CACHE.store: rows.cached_bytes}
-        return Pipeline(streams, carries, updates=[passes.optimizer, update], caches=kept)
+        carries, updates = [Carry(update, to=push)], [passes.optimizer, update]
+        return Pipeline(streams, carries, updates=updates, caches=self._kept(rows))
 
-    def _meet_servers(self, step: TrainStep, rows: Lookahead, collect: Stage) -> tuple[Stage, Stage]:
-        """Push what was learned since the last time, then fetch anew what stays in the cache."""
+    def _kept(self, rows: Lookahead) -> dict[str, float]:
+        """Rows of all batches between two meetings, and a gradient for each of them that nobody else has."""
+        used = rows.used
+        return {CACHE.store: rows.bytes_with_state(used), PENDING.store: float(width_total(used))}
+
+    def _meet_servers(self, step: TrainStep, rows: Lookahead, collect: Stage) -> tuple[Stage, ...]:
+        """Push what was learned since the last time; once all have, fetch anew what stays in the cache."""
         every, served = self.staleness + 1, step.served
         mine, theirs = (replace(store, late=every) for store in (PENDING, HOST))
-        push = Stage(
-            "push", "parameter_server", served.push(rows.used), [collect], every=every,
-            reads=(mine, theirs), writes=(theirs,),
-        )  # fmt: skip
+        push = Stage("push", "parameter_server", served.push(rows.used), [collect], every=every)
+        done = replace(all_in(step, "all_pushed", push, (theirs, theirs)), reads=(mine, theirs))
         refresh = Stage(
-            "refresh", "parameter_server", served.fetch(rows.kept), [push], every=every,
+            "refresh", "parameter_server", served.fetch(rows.kept), [done], every=every,
             reads=(HOST,), writes=(CACHE,),
         )  # fmt: skip
-        return push, refresh
+        return push, done, refresh
 
     def _fetch(self, step: TrainStep, rows: Lookahead, after: Sequence[Stage]) -> Stage:
         there, here = (replace(store, keys="missing", within=self.staleness) for store in (HOST, CACHE))

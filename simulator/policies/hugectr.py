@@ -4,6 +4,8 @@ What needs no embedding row is computed while rows travel: the bottom network be
 the way forward, and its backward pass while row gradients travel back. Samples are read, copied and
 their keys routed for later batches beside it; rows are read only when the batch before has updated
 them, so nothing is stale. Hot tables held by all ranks (`data_parallel` in a mixture) need no exchange.
+Merlin HugeCTR: arXiv 2210.08803, https://github.com/NVIDIA-Merlin/HugeCTR. What runs beside what is our
+reading.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,7 @@
-"""Nesting: an inter-batch policy around an intra-batch one. NestPipe is dual_buffer around frozen_window."""
+"""Nesting: an inter-batch policy around an intra-batch one.
+
+NestPipe (arXiv 2604.06956) is dual_buffer around frozen_window.
+"""
 
 from dataclasses import dataclass
 
@@ -12,7 +15,8 @@ from simulator.sharding.step import TrainStep
 class Nested:
     """`inter_batch` arranges the life of a batch, `intra_batch` what happens to its rows within.
 
-    Raises InputError when both decide when rows are exchanged: they would travel twice.
+    Raises InputError when both decide when rows are exchanged: they would travel twice. `plan` raises it
+    when one of them uses a place in a row buffer that the other has given to a later batch.
     """
 
     inter_batch: InterBatch
@@ -45,7 +49,22 @@ class Nested:
 
     def plan(self, step: TrainStep) -> Pipeline:
         """Return the inter-batch pipeline with the intra-batch fragment inside."""
-        return self.inter_batch.embed(step, self.intra_batch)
+        pipeline = self.inter_batch.embed(step, self.intra_batch)
+        refuse_lost_places(pipeline)
+        return pipeline
+
+
+def refuse_lost_places(pipeline: Pipeline) -> None:
+    """Raise InputError when a stage touches the place of a batch whose slot a later one has taken."""
+    for buffer in pipeline.buffers:
+        stores = {write.store for write in buffer.taken_by.writes}
+        for stage in pipeline.stages:
+            for access in (*stage.reads, *stage.writes):
+                if access.store in stores and access.of is not None and access.of >= buffer.slots:
+                    raise InputError(
+                        f'the buffers of the two contradict each other: stage "{stage.name}" touches rows of '
+                        f'{access.of} batches back, and buffer "{buffer.name}" has {buffer.slots} slots'
+                    )
 
 
 def refuse_two_exchanges(outer: InterBatch, inner: IntraBatch, names: tuple[str, str]) -> None:

@@ -8,11 +8,23 @@ from simulator.policies.base import Fragment, IntraBatch
 from simulator.quantities import Work
 from simulator.sharding.micro import MicroStep
 from simulator.sharding.passes import DensePart
+from simulator.sharding.plan import PlacedPlan
 from simulator.sharding.reading import read_samples
 from simulator.sharding.step import TrainStep
 
 HOST = Access("host rows", of=None)
 ROWS = Access("rows on device")
+IN_PLACE = Access("tables on device", of=None)
+
+
+def rows_of(placed: PlacedPlan) -> Access:
+    """Return where a batch's rows are used: in a buffer on the device or, all of them, where they live."""
+    return IN_PLACE if placed.in_place else ROWS
+
+
+def buffered(step: TrainStep, *accesses: Access) -> tuple[Access, ...]:
+    """Return `accesses` to row buffers and to what stands behind them; none where rows are used in place."""
+    return () if step.placed.in_place else accesses
 
 
 def read_inputs(step: TrainStep, ahead: int = 0, parts: int = 1) -> Stage:
@@ -36,18 +48,20 @@ def retrieve_rows(step: TrainStep, route: Stage, ahead: int = 0) -> Stage:
     Rows from parameter servers make it a `parameter_server` stage, others a `lookup`; where tables live in
     both, it is one stage with the kind of the larger part of the bytes. So is `write_back`.
     """
-    kind, work = step.lookup_kind, step.retrieve_rows
-    return Stage("retrieve", kind, work, after=[route], ahead=ahead, reads=(HOST,), writes=(ROWS,))
+    reads, writes = buffered(step, HOST), buffered(step, ROWS)
+    return Stage("retrieve", step.lookup_kind, step.retrieve_rows, [route], ahead, reads=reads, writes=writes)
 
 
 def write_back(step: TrainStep, after: Sequence[Stage]) -> Stage:
     """Updated rows return from the device buffer to where tables live."""
-    return Stage("write_back", step.lookup_kind, step.write_back, after, reads=(ROWS,), writes=(HOST,))
+    reads, writes = buffered(step, ROWS), buffered(step, HOST)
+    return Stage("write_back", step.lookup_kind, step.write_back, after, reads=reads, writes=writes)
 
 
 def exchange_rows(micro: MicroStep, rows: Stage, label: str = "") -> Stage:
     """Rows travel from their owners to the ranks that asked (all-to-all)."""
-    return Stage(f"exchange{label}", "all_to_all", micro.exchange_rows, after=[rows], reads=(ROWS,))
+    read = rows_of(micro.traffic.placed)
+    return Stage(f"exchange{label}", "all_to_all", micro.exchange_rows, after=[rows], reads=(read,))
 
 
 def forward(micro: MicroStep, exchange: Stage, label: str = "") -> Stage:
@@ -69,14 +83,14 @@ class Backward:
 
 
 def backward(
-    micro: MicroStep, forward_pass: Stage, label: str = "", reduce: bool = True, adds: bool = False
+    micro: MicroStep, forward_pass: Stage, label: str = "", reduce: bool = True, adds: float = 0.0
 ) -> Backward:
     """Return the backward buckets after `forward_pass`; without `reduce`, one stage and no all-reduce.
 
-    With `adds`, gradients are added to those of the micro-batches before.
+    Gradients are added to those before in a share `adds` of all batches.
     """
     works = micro.backward_buckets if reduce else (micro.backward,)
-    works = tuple(micro.adding(work, len(works)) for work in works) if adds else works
+    works = tuple(micro.adding(work, len(works), adds) for work in works) if adds else works
     if not reduce:
         return Backward((Stage(f"backward{label}", "compute", works[0], after=[forward_pass]),), ())
     return reduced_backward(micro.whole, works, forward_pass, label)
@@ -121,15 +135,26 @@ def update(
     Each of `sends` brings the row gradients of one of as many equal micro-batches. `kind` is that of the
     row update: `lookup` where it runs beside the dense passes and not among them.
     """
-    work = step.sparse_update(len(sends))
-    rows = Stage("sparse_update", kind, work, after=sends, reads=(ROWS,), writes=(ROWS,))
+    work, used = step.sparse_update(len(sends)), rows_of(step.placed)
+    rows = Stage("sparse_update", kind, work, after=sends, reads=(used,), writes=(used,))
     dense = Stage("optimizer", "compute", step.optimizer, after=[*reduces, last])
     if not step.synchronize_every:
         return Updates(rows, dense, (dense, rows))
     every = step.synchronize_every
-    average = Stage("synchronize", "all_reduce", step.synchronize, after=[rows], every=every, phase=every - 1)
-    current = Stage("rows_current", kind, after=[rows, average], reads=(ROWS,), writes=(ROWS,))
+    touched = (used, *buffered(step, HOST))
+    average = Stage(
+        "synchronize", "all_reduce", step.synchronize, [rows], 0, every, every - 1, touched, touched
+    )
+    current = Stage("rows_current", kind, after=[rows, average], reads=(used,), writes=(used,))
     return Updates(current, dense, (dense, rows, current), (average,))
+
+
+def settled(back: Stage, part: Fragment) -> list[Carry]:
+    """Return what keeps an averaging of copies in `part` from losing updates.
+
+    It fetches rows of earlier batches as well, and so waits for the write-back `back` of the batch before.
+    """
+    return [Carry(back, to=one) for stream in part.streams.values() for one in stream if HOST in one.reads]
 
 
 def rows_first(done: Updates) -> tuple[Stage, ...]:

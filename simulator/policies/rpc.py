@@ -2,7 +2,8 @@
 
 A worker fetches the rows of its batch, computes, and pushes a gradient per row; servers update rows when
 all workers have pushed. Calls are an amount: the policies differ in how many there are and whether they
-wait for each other.
+wait for each other. Source: arXiv 2501.10546 (coalescing; by a machine review of the paper at pith.science).
+What a call costs is measured (docs/concepts/server_policies.md).
 """
 
 from dataclasses import dataclass

@@ -14,7 +14,6 @@ from typing import ClassVar
 from simulator.pipeline import Carry, Pipeline, Stage
 from simulator.policies.base import Policy
 from simulator.policies.parts import (
-    ROWS,
     Ahead,
     Updates,
     copy_inputs,
@@ -22,6 +21,7 @@ from simulator.policies.parts import (
     reduced_backward,
     retrieve_rows,
     route_keys,
+    rows_of,
     send_gradients,
     update,
     write_back,
@@ -81,8 +81,9 @@ def _gather(step: TrainStep, inputs: Stage) -> tuple[Stage, ...]:
     micro = step.micro_batch(1)
     route = route_keys(step, inputs)
     retrieve = retrieve_rows(step, route)
-    gather = Stage("gather", "lookup", micro.gather_rows, after=[retrieve], reads=(ROWS,))
-    exchange = Stage("exchange", "all_to_all", micro.deliver_rows, after=[gather], reads=(ROWS,))
+    rows = (rows_of(step.placed),)
+    gather = Stage("gather", "lookup", micro.gather_rows, after=[retrieve], reads=rows)
+    exchange = Stage("exchange", "all_to_all", micro.deliver_rows, after=[gather], reads=rows)
     unpack = Stage("unpack", "lookup", micro.expansion, after=[exchange])
     return route, retrieve, gather, exchange, unpack
 

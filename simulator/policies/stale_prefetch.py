@@ -1,7 +1,9 @@
 """Asynchronous prefetch (UniEmb-like): the whole lookup of batch k + 1 runs beside batch k.
 
 Nothing brings the prefetched rows up to date, so rows that the running batch also uses are read
-before its update: one step stale. The all-to-alls stay on the critical path.
+before its update: one step stale. Rows that live in device memory are read where they live, by the
+exchange, which does not wait for the update of the batch before either. The all-to-alls stay exposed. So
+summaries of NestPipe's paper (arXiv 2604.06956) describe its baseline UniEmb, which has no public paper.
 """
 
 from dataclasses import dataclass
@@ -9,7 +11,7 @@ from typing import ClassVar
 
 from simulator.pipeline import Pipeline
 from simulator.policies.base import InterBatch, IntraBatch
-from simulator.policies.parts import copy_inputs, read_inputs, retrieve_rows, route_keys, write_back
+from simulator.policies.parts import copy_inputs, read_inputs, retrieve_rows, route_keys, settled, write_back
 from simulator.sharding.step import TrainStep
 
 
@@ -29,4 +31,4 @@ class StalePrefetch(InterBatch):
         part = intra_batch.fragment(step, retrieve)
         back = write_back(step, [part.rows_updated])
         streams = {"prefetch": [read, inputs, route, retrieve], "write back": [back], **part.streams}
-        return Pipeline(streams, updates=[*part.updates, back])
+        return Pipeline(streams, settled(back, part), updates=[*part.updates, back])

@@ -3,22 +3,26 @@
 All share one order of updates: a fused row optimizer updates rows as soon as their gradients are back,
 before the dense optimizer. They differ in how far ahead a batch is copied, its keys are distributed, its
 rows are brought to the device and exchanged, and each step further ahead holds one more batch on
-the device. Schedules as in the docstrings of `torchrec/distributed/train_pipeline`.
+the device. Schedules as in the docstrings of `torchrec/distributed/train_pipeline/train_pipelines.py`
+(https://github.com/meta-pytorch/torchrec).
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from simulator.pipeline import Access, Buffer, Carry, Pipeline, Stage
 from simulator.policies.base import Fragment, InterBatch, IntraBatch
 from simulator.policies.parts import (
+    HOST,
     ROWS,
     Ahead,
+    buffered,
     copy_inputs,
     read_inputs,
     retrieve_rows,
     route_keys,
+    settled,
     write_back,
 )
 from simulator.sharding.step import TrainStep
@@ -105,22 +109,40 @@ class Fused(InterBatch):
 
 @dataclass(frozen=True)
 class Prefetch(InterBatch):
-    """Four streams: rows of the next batch come to a cache on the device beside this one.
+    """Four streams: keys of the next batch are distributed and its rows come to a cache beside this one.
 
     Rows that this batch uses as well are in the cache already and are updated in place, so nothing is
-    stale; a batch's rows leave the cache when the next one has taken over what it shares.
+    stale; they stay for the next batch, others return. Three batches are on the device: one copied,
+    one with its keys distributed and its rows in the cache, one that trains.
     """
 
     def embed(self, step: TrainStep, intra_batch: IntraBatch) -> Pipeline:
-        """Return read+4, inputs+3, route+2, retrieve+1, then `intra_batch`."""
-        early = _Early.of(step, intra_batch.micro_batches, copied=3, routed=2, retrieved=1)
-        shared = (Access(ROWS.store, keys="shared", of=1),)
-        cached = Stage("cached", "lookup", after=[early.retrieve], ahead=1, reads=shared, writes=(ROWS,))
+        """Return read+3, inputs+2, route+1, retrieve+1, then `intra_batch`."""
+        early = _new_rows(step, _Early.of(step, intra_batch.micro_batches, copied=2, routed=1, retrieved=1))
+        shared, rows = buffered(step, Access(ROWS.store, keys="shared", of=1)), buffered(step, ROWS)
+        cached = Stage("cached", "lookup", after=[early.retrieve], ahead=1, reads=shared, writes=rows)
         part = intra_batch.fragment(step, cached)
-        back = write_back(step, [part.rows_updated])
+        back = _expired_rows(step, part)
         kept = Buffer("cache", 2, taken_by=early.retrieve, freed_by=[back, (cached, 1)])
         streams = {**early.beside(part, back), "cache": [cached]}
-        return Pipeline(streams, [Carry(part.rows_updated, to=cached)], [kept], part.updates)
+        carries = [Carry(part.rows_updated, to=cached), *settled(back, part)]
+        return Pipeline(streams, carries, [kept], part.updates)
+
+
+def _new_rows(step: TrainStep, early: _Early) -> _Early:
+    """Retrieve only what the batch before has not brought."""
+    there, here = (replace(store, keys="missing", within=1) for store in (HOST, ROWS))
+    reads, writes = buffered(step, there), buffered(step, here)
+    retrieve = replace(early.retrieve, work=step.retrieve_new_rows, reads=reads, writes=writes)
+    return replace(early, retrieve=retrieve)
+
+
+def _expired_rows(step: TrainStep, part: Fragment) -> Stage:
+    """Write back only what the next batch does not use."""
+    here, there = (replace(store, keys="expired", within=1) for store in (ROWS, HOST))
+    back = write_back(step, [part.rows_updated])
+    reads, writes = buffered(step, here), buffered(step, there)
+    return replace(back, work=step.write_back_expired, reads=reads, writes=writes)
 
 
 @dataclass(frozen=True)
@@ -136,5 +158,5 @@ class SemiSync(InterBatch):
         early = _Early.of(step, intra_batch.micro_batches, copied=3, routed=2, retrieved=1)
         part = _exchanged_ahead(intra_batch.fragment(step, early.retrieve))
         back = write_back(step, [part.rows_updated])
-        current = [Carry(back, to=early.retrieve, lag=2)]
+        current = [Carry(back, to=early.retrieve, lag=2), *settled(back, part)]
         return Pipeline(early.beside(part, back), current, updates=[*part.updates, back])

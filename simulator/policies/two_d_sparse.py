@@ -1,5 +1,7 @@
 """Two-dimensional sparse parallelism as a policy: another policy, on tables held in several copies.
 
+arXiv 2508.03854, and https://pytorch.org/blog/scaling-recommendation-2d-sparse-parallelism/.
+
 What it changes are amounts, and they stand where amounts stand, in the sharding (`sharding.replicas`: how
 many copies, how often and over which rows they are averaged): rows travel inside a group of ranks only,
 and every so many steps an all-reduce among the copies follows the row update, under any policy. So this

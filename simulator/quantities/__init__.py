@@ -28,6 +28,7 @@ from simulator.quantities.work import (
     Together,
     Work,
     busiest,
+    leaves,
 )
 
 __all__ = [
@@ -57,5 +58,6 @@ __all__ = [
     "Together",
     "Work",
     "busiest",
+    "leaves",
     "value_bytes",
 ]

@@ -1,5 +1,6 @@
 """The base of every kind of work, how works combine, and the one that is a time."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,6 +60,15 @@ class Together(Work):
 
 
 NOTHING = InTurn(())
+
+
+def leaves(work: Work) -> Iterator[Work]:
+    """Yield the parts of `work` that have no parts."""
+    if isinstance(work, InTurn | Together):
+        for part in work.parts:
+            yield from leaves(part)
+    else:
+        yield work
 
 
 def busiest(amount: Amount) -> float:

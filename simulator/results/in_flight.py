@@ -10,8 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from simulator.pipeline import Pipeline, Stage
-from simulator.quantities import Amount, CopyWork, IntArray
-from simulator.results.roles import Part, Roles, leaves
+from simulator.quantities import Amount, CopyWork, IntArray, leaves
+from simulator.results.roles import Part, Roles
 from simulator.results.timeline import Timeline
 from simulator.sharding import MicroStep, TrainStep
 
@@ -20,6 +20,7 @@ INPUTS = "input batches"
 ACTIVATIONS = "activations"
 RECEIVED = "exchanged rows"
 SENDING = "rows on their way out"
+EXPANDED = "rows as the model reads them"
 GRADIENTS = "row gradients"
 FOREVER = np.iinfo(np.int64).max
 Freed = tuple[tuple[Stage, int], ...]
@@ -57,7 +58,7 @@ def _now(stages: Sequence[Stage]) -> Freed:
 
 def _inputs(step: TrainStep, roles: Roles) -> Iterator[Holding]:
     """Samples wait on the host until they are copied, then on the device until the batch is trained."""
-    size = step.workload.batch * step.workload.input_bytes_per_sample
+    size = step.input_bytes
     first, passes = (*roles.loads, *roles.copies)[:1], roles.passes
     for stage in first:
         yield Holding(INPUTS, "host", size, stage, _now(roles.copies or passes))
@@ -95,6 +96,10 @@ def _forward(micro: MicroStep, part: Part) -> Iterator[Holding]:
     """What a micro-batch holds until its last pass is over; rows on their way until they have left."""
     traffic, dense, trained = micro.traffic, micro.workload.model.quantities(), _now(part.passes)
     kept = traffic.samples * (dense.activation_bytes + dense.peak_layer_bytes)
+    apart = part.expands
+    if apart is not None:  # activations count what the model reads only once it does
+        yield Holding(EXPANDED, "hbm", micro.model_row_bytes, apart, trained)
+        kept = max(0.0, kept - micro.model_row_bytes)
     yield Holding(ACTIVATIONS, "hbm", kept, part.begins, trained)
     brought = part.exchanges or [stage for stage in part.passes[:1] if not stage.reads]
     for stage in brought:
@@ -108,9 +113,12 @@ def _gradients(micro: MicroStep, part: Part, roles: Roles) -> Iterator[Holding]:
     """Row gradients from the second pass on, at their sources until sent, at their owners until used."""
     first, traffic = part.turns_back, micro.traffic
     for send in part.sends:
-        share = 1 / len(part.sends)
-        yield Holding(GRADIENTS, "hbm", share * traffic.row_bytes_received, first, _now([send]))
+        share, packs = 1 / len(part.sends), part.packs(send)
+        made = packs[0] if packs else first
+        yield Holding(GRADIENTS, "hbm", share * traffic.row_bytes_received, made, _now([send]))
         used = _now(roles.followers(send))
+        for pack in packs[:1]:
+            yield Holding(EXPANDED, "hbm", share * micro.model_row_bytes, part.passes[-1], _now([pack]))
         if send.kind != "all_to_all":  # its owners are servers
             continue
         yield Holding(GRADIENTS, "hbm", share * traffic.row_bytes_sent, send, used)
@@ -158,20 +166,20 @@ def _of_rank(size: Amount, rank: int) -> float:
 
 
 def _starts(timeline: Timeline, stage: Stage, column: int) -> IntArray:
-    return _by_batch(timeline, stage, timeline.start_ns[:, :, column])
+    return by_batch(timeline, stage, timeline.start_ns[:, :, column])
 
 
 def _ends_at(timeline: Timeline, freed: Freed, column: int) -> IntArray:
     """Return when the last of `freed` ends, by batch; what nobody frees within the run stays."""
     last = np.zeros(timeline.batches, dtype=np.int64)
     for stage, later in freed:
-        ends = _by_batch(timeline, stage, timeline.end_ns[:, :, column])
+        ends = by_batch(timeline, stage, timeline.end_ns[:, :, column])
         shifted = np.append(ends[later:], np.full(min(later, len(ends)), FOREVER)) if later else ends
         np.maximum(last, shifted, out=last)
     return last if freed else np.full(timeline.batches, FOREVER)
 
 
-def _by_batch(timeline: Timeline, stage: Stage, times: IntArray) -> IntArray:
+def by_batch(timeline: Timeline, stage: Stage, times: IntArray) -> IntArray:
     """Return the time of a stage for each batch; where it does not run, of the run that serves the batch."""
     found = np.zeros(timeline.batches, dtype=np.int64)
     for index, node in enumerate(timeline.graph.nodes):

@@ -1,7 +1,6 @@
 """Peak memory of one rank: what must be held at once, item by item, and whether it fits.
 
-`scheduled_memory` reads it off a timeline: exact for that schedule. `peak_memory` is a bound that
-needs no schedule: every buffer counts as often as the pipeline can hold it, all at the same time.
+It is read off a timeline, and exact for that schedule.
 """
 
 from dataclasses import dataclass, field
@@ -10,7 +9,6 @@ import numpy as np
 
 from simulator.errors import InfeasibleError
 from simulator.hardware import Cluster
-from simulator.pipeline import Pipeline, Stage
 from simulator.results.in_flight import Holding, holdings, peak
 from simulator.results.resident import CACHE, COPIES, TABLES, Resident, largest_table
 from simulator.results.timeline import Timeline
@@ -41,16 +39,6 @@ class Memory:
         return {"hbm": sum(self.hbm.values()), "host": sum(self.host.values())}
 
 
-@dataclass(frozen=True)
-class _Place:
-    rank: dict[str, int]
-    table: dict[str, tuple[str, float]]
-    batches: dict[str, int] = field(default_factory=dict)
-
-    def memory(self, items: dict[str, dict[str, float]]) -> Memory:
-        return Memory(items["hbm"], items["host"], items["ssd"], self.rank, self.table, self.batches)
-
-
 def scheduled_memory(step: TrainStep, timeline: Timeline, micro_batches: int) -> Memory:
     """Return the peak of the fullest rank for batches computed in `micro_batches` parts."""
     resident, held = Resident.of(step), holdings(step, timeline.graph.pipeline, micro_batches)
@@ -62,8 +50,8 @@ def scheduled_memory(step: TrainStep, timeline: Timeline, micro_batches: int) ->
         items[memory] = {**resident.at(memory, rank[memory], step.ranks), **moment.items}
         batches[memory] = moment.batches
     items["hbm"] |= timeline.graph.pipeline.caches
-    found = _Place(_told_apart(step, resident, rank), _tables(step, rank), batches)
-    return found.memory(items)
+    apart, tables = _told_apart(step, resident, rank), _tables(step, rank)
+    return Memory(items["hbm"], items["host"], items["ssd"], apart, tables, batches)
 
 
 def _fullest(step: TrainStep, resident: Resident, held: tuple[Holding, ...], memory: str) -> int:
@@ -90,46 +78,6 @@ def _tables(step: TrainStep, rank: dict[str, int]) -> dict[str, tuple[str, float
     if len(step.workload.tables) == 1:
         return {}
     return {memory: largest_table(step, memory, one) for memory, one in rank.items()}
-
-
-def peak_memory(step: TrainStep, pipeline: Pipeline, micro_batches: int) -> Memory:
-    """Return a bound for batches that are computed in `micro_batches` parts, one after the other.
-
-    Row buffers and inputs are counted for as many batches as the pipeline holds at once.
-    """
-    resident = Resident.of(step)
-    rank = {memory: _fullest(step, resident, (), memory) for memory in MEMORIES}
-    items = {memory: resident.at(memory, rank[memory], step.ranks) for memory in MEMORIES}
-    items["hbm"] |= {**_activations(step, micro_batches), **_rows(step, pipeline), **pipeline.caches}
-    inputs = step.workload.batch * step.workload.input_bytes_per_sample
-    items["host"]["input batches"] = inputs * (1 + _deepest(pipeline, ("read",)))
-    return _Place(_told_apart(step, resident, rank), _tables(step, rank)).memory(items)
-
-
-def _activations(step: TrainStep, micro_batches: int) -> dict[str, float]:
-    dense, samples = step.workload.model.quantities(), step.workload.batch / micro_batches
-    return {"activations": samples * (dense.activation_bytes + dense.peak_layer_bytes)}
-
-
-def _rows(step: TrainStep, pipeline: Pipeline) -> dict[str, float]:
-    """Owned rows wait in buffers; exchanged rows and their gradients exist twice at the source."""
-    slots = max([buffer.slots for buffer in pipeline.buffers], default=1 + _deepest(pipeline, ("retrieve",)))
-    inputs = (
-        step.workload.batch * step.workload.input_bytes_per_sample * (1 + _deepest(pipeline, ("inputs",)))
-    )
-    return {
-        "row buffers": slots * float(np.max(step.traffic.bytes_owned)),
-        "exchanged rows and gradients": 2 * step.traffic.row_bytes_received,
-        "input batches": inputs,
-    }
-
-
-def _deepest(pipeline: Pipeline, names: tuple[str, ...]) -> int:
-    return max((stage.ahead for stage in _named(pipeline, names)), default=0)
-
-
-def _named(pipeline: Pipeline, names: tuple[str, ...]) -> list[Stage]:
-    return [stage for stage in pipeline.stages if stage.name in names]
 
 
 def shortage(memory: Memory, cluster: Cluster) -> float:

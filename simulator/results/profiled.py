@@ -15,12 +15,11 @@ from simulator.quantities import (
     CopyWork,
     CpuWork,
     HoldWork,
-    InTurn,
     PointToPointWork,
     ReduceScatterWork,
     RowWork,
-    Together,
     Work,
+    leaves,
 )
 
 COPY_NAMES = {"host_to_device": "Memcpy HtoD", "device_to_host": "Memcpy DtoH", "device": "Memcpy DtoD"}
@@ -31,22 +30,16 @@ def profiled_name(stage: Stage) -> str:
 
     A stage of several parts takes the name of its first collective or copy.
     """
-    known = [name for leaf in _leaves(stage.work) if (name := _profiled(leaf))]
+    known = [name for leaf in leaves(stage.work) if (name := _profiled(leaf))]
     return f"{known[0]} ({stage.name})" if known else stage.name
 
 
 def profiled_category(stage: Stage) -> str:
     """Return the category of the profiler's event: `gpu_memcpy`, `kernel`, or `cpu_op` on the host."""
-    leaves = _leaves(stage.work)
+    parts = list(leaves(stage.work))
     if profiled_name(stage).startswith("Memcpy"):
         return "gpu_memcpy"
-    return "cpu_op" if leaves and all(map(_on_host, leaves)) else "kernel"
-
-
-def _leaves(work: Work) -> list[Work]:
-    if isinstance(work, InTurn | Together):
-        return [leaf for part in work.parts for leaf in _leaves(part)]
-    return [work]
+    return "cpu_op" if parts and all(map(_on_host, parts)) else "kernel"
 
 
 def _on_host(leaf: Work) -> bool:

@@ -3,14 +3,14 @@
 Names play no part, so that policies from outside are read like those of the catalog.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from simulator.errors import InputError
 from simulator.pipeline import Access, Pipeline, Stage
-from simulator.quantities import CopyWork, DenseWork, InTurn, Together, Work
+from simulator.quantities import CopyWork, DenseWork, leaves
 
 
 @dataclass(eq=False)
@@ -34,6 +34,17 @@ class Part:
         if not self.products or not self.exchanges:
             return self.passes[:2][-1]
         return self.products[self.without_rows : self.without_rows + 2][-1]
+
+    @property
+    def expands(self) -> Stage | None:
+        """The stage that makes of exchanged rows what the model reads, where no pass does that itself."""
+        first = self.passes[0]
+        return None if _is_pass(first) or not self.exchanges else first
+
+    def packs(self, send: Stage) -> tuple[Stage, ...]:
+        """Return the stages between the passes and `send` that make of the model's gradients what is sent."""
+        passes = {id(one) for one in self.passes}
+        return tuple(one for one in send.after if self.expands and id(one) not in passes)
 
     def add(self, stage: Stage) -> None:
         """Add the next pass."""
@@ -169,8 +180,7 @@ def _latest(stage: Stage, part_of: dict[int, Part]) -> Part | None:
 
 
 def _is_exchange(stage: Stage) -> bool:
-    reads_rows = any(read.of is not None for read in stage.reads)
-    return stage.kind == "all_to_all" and reads_rows and not stage.writes
+    return stage.kind == "all_to_all" and bool(stage.reads) and not stage.writes
 
 
 def _is_push(stage: Stage) -> bool:
@@ -187,12 +197,3 @@ def _is_pass(stage: Stage) -> bool:
 def _copies_in(stage: Stage) -> bool:
     copies = (leaf for leaf in leaves(stage.work) if isinstance(leaf, CopyWork))
     return any(leaf.path == "host_to_device" for leaf in copies)
-
-
-def leaves(work: Work) -> Iterator[Work]:
-    """Yield the parts of `work` that have no parts."""
-    if isinstance(work, InTurn | Together):
-        for part in work.parts:
-            yield from leaves(part)
-    else:
-        yield work

@@ -5,16 +5,16 @@ last, a synchronous run would have read the version after k - gap's update. Whet
 follows from who wrote the row, when, and from what (`staleness_replay`).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from simulator.pipeline import Pipeline, Stage
-from simulator.results.staleness_replay import Key, Replay
+from simulator.pipeline import Access, Pipeline, Stage
+from simulator.results.staleness_replay import Key, Replay, Value
 from simulator.results.timeline import Timeline
 
-ALL_GAPS = 8  # up to here every gap between two uses is looked at, beyond only some
-MOST_BATCHES = 16  # looked at in one run
+ALL_GAPS = 32  # up to here every gap between two uses is looked at, beyond only some
 TELL_SINGLE = ("single", "later")
+TELL_HOT = ("hot", "cold")
 
 
 @dataclass(frozen=True)
@@ -39,22 +39,29 @@ def observe(
     `shares[gap - 1]` is the share of a batch's rows that were last used `gap` batches ago; keys that
     have not been used for longer than that are not looked at.
     """
-    pipeline, looked_at = timeline.graph.pipeline, _spread(batches)
+    pipeline = timeline.graph.pipeline
     seen = readers(pipeline)
-    if not seen or not looked_at:
+    if not seen or not batches:
         return None
-    keys = _Keys(Replay(timeline, column, seen), list(_sampled(pipeline, shares)), _single_from(pipeline))
-    found = [one for place in range(len(seen)) for one in keys.read_by(place, looked_at)]
+    keys = _Keys(Replay(timeline, column, seen), list(_sampled(pipeline, shares)), _Classes.of(pipeline))
+    found = [one for place in range(len(seen)) for one in keys.read_by(place, batches)]
     worst = max(found, key=lambda one: one.observed_max)
     return Staleness(worst.observed_max, sum(one.observed_mean for one in found) / len(found), worst.where)
 
 
-def _spread(batches: Sequence[int]) -> Sequence[int]:
-    """Return all batches, or so many of them from the first to the last."""
-    if len(batches) <= MOST_BATCHES:
-        return batches
-    steps = range(MOST_BATCHES)
-    return [batches[step * (len(batches) - 1) // (MOST_BATCHES - 1)] for step in steps]
+def longest_gap(pipeline: Pipeline) -> int:
+    """Return how many batches back an update can lie that a stage of `pipeline` may treat unlike older ones.
+
+    That is as far as a stage works ahead, as seldom as one runs, as far as a selector looks, or as late as
+    one touches what it selects; and one batch more on either side.
+    """
+    reach = [number for stage in pipeline.stages for number in (stage.ahead, stage.every)]
+    reach += [number for one in _accesses(pipeline) for number in (one.within, one.late)]
+    return max(reach, default=0) + 2
+
+
+def _accesses(pipeline: Pipeline) -> Iterator[Access]:
+    return (one for stage in pipeline.stages for one in (*stage.reads, *stage.writes))
 
 
 def geometric(shared: float, gaps: int = 5) -> list[float]:
@@ -65,15 +72,11 @@ def geometric(shared: float, gaps: int = 5) -> list[float]:
 def readers(pipeline: Pipeline) -> list[Stage]:
     """Return the stages that hand rows to the dense model.
 
-    They are the exchanges that read a row buffer; without any, the compute stages that read rows and
+    They are the exchanges that read rows; without any, the compute stages that read rows and
     write none.
     """
     exchanges = [
-        stage
-        for stage in pipeline.stages
-        if stage.kind == "all_to_all"
-        and not stage.writes
-        and any(read.of is not None for read in stage.reads)
+        stage for stage in pipeline.stages if stage.kind == "all_to_all" and stage.reads and not stage.writes
     ]
     passes = [s for s in pipeline.stages if s.kind == "compute" and s.reads and not s.writes]
     return exchanges or passes
@@ -84,7 +87,7 @@ def _sampled(pipeline: Pipeline, shares: Sequence[float]) -> Iterator[tuple[int,
 
     A gap beyond the short ones stands for those up to the next that is looked at.
     """
-    accesses = [one for stage in pipeline.stages for one in (*stage.reads, *stage.writes)]
+    accesses = _accesses(pipeline)
     edges = {edge for one in accesses for edge in (one.within, one.late)} | {s.every for s in pipeline.stages}
     near = {edge + step for edge in edges for step in (-1, 0, 1, 2)}
     doubled = {ALL_GAPS * 2**power for power in range(12)}
@@ -94,52 +97,71 @@ def _sampled(pipeline: Pipeline, shares: Sequence[float]) -> Iterator[tuple[int,
         yield gap, sum(shares[gap - 1 : following - 1])
 
 
-def _single_from(pipeline: Pipeline) -> float:
-    """Return the shortest gap from which on a stage may treat keys apart that were looked up once."""
-    accesses = (one for stage in pipeline.stages for one in (*stage.reads, *stage.writes))
-    return min((one.within + 1.0 for one in accesses if one.keys in TELL_SINGLE), default=float("inf"))
+@dataclass(frozen=True)
+class _Classes:
+    """The classes of keys that some stage treats apart.
+
+    `single_from` is the shortest gap from which on that may be keys which were looked up once; `hot`: whether
+    the most popular keys are.
+    """
+
+    single_from: float
+    hot: bool
+
+    @classmethod
+    def of(cls, pipeline: Pipeline) -> "_Classes":
+        single = [one.within + 1.0 for one in _accesses(pipeline) if one.keys in TELL_SINGLE]
+        return cls(min(single, default=float("inf")), any(o.keys in TELL_HOT for o in _accesses(pipeline)))
+
+    def names(self, gap: float = 0) -> Iterator[tuple[str, bool, bool]]:
+        """Yield each class of keys used `gap` batches apart: what they are called, single, hot."""
+        for single in (False, True) if gap >= self.single_from else (False,):
+            for hot in (False, True) if self.hot else (False,):
+                popular = ("cold ", "hot ")[hot] if self.hot else ""
+                yield f"{'single-use ' if single else ''}{popular}", single, hot
 
 
 @dataclass(frozen=True, eq=False)
 class _Keys:
     """Keys of which it is looked up what each reader saw: one that every batch uses, others used twice.
 
-    `gaps` are those between the two uses, with their shares; `single_from` is the gap from which on a key
-    is looked at also as one that was looked up once.
+    `gaps` are those between the two uses, with their shares; each is looked at in all `classes` of keys.
     """
 
     replay: Replay
     gaps: Sequence[tuple[int, float]]
-    single_from: float
+    classes: _Classes
 
     def read_by(self, reader: int, batches: Sequence[int]) -> Iterator[Staleness]:
         """Yield what the reader at this place of the replay saw in each batch."""
-        steady = self.replay.contents(Key(range(max(batches) + 2)))[reader]
+        uses = range(max(batches) + 2)
+        steady = {
+            name: self.replay.contents(Key(uses, single, hot))[reader]
+            for name, single, hot in self.classes.names()
+        }
         for batch in batches:
-            ages, missing = (
-                [(_behind(steady[batch], batch), f"batch {batch}, keys that every batch uses")],
-                0.0,
-            )
+            ages = [
+                (_behind(held[batch], batch), f"batch {batch}, {name}keys that every batch uses")
+                for name, held in steady.items()
+            ]
+            missing = 0.0
             for gap, share in self.gaps:
-                kind = self._missed(reader, batch, gap) if gap > 1 else _or_none(batch - 1 in steady[batch])
-                if gap <= batch and kind is not None:
+                held_by = self._held(reader, batch, gap, steady)
+                if missed := [name for name, held in held_by if batch - gap not in held]:
                     missing += share
-                    ages.append((gap, f"batch {batch}, {kind}keys last used by batch {batch - gap}"))
+                    ages.append((gap, f"batch {batch}, {missed[0]}keys last used by batch {batch - gap}"))
             oldest, where = max(ages, key=lambda age: age[0])
             yield Staleness(oldest, missing, where if oldest else "")
 
-    def _missed(self, reader: int, batch: int, gap: int) -> str | None:
-        """Return the class of keys that lack the update of `gap` batches ago; None if none does."""
-        for single in (False, True) if gap >= self.single_from else (False,):
-            if gap <= batch:
-                held = self.replay.contents(Key((batch - gap, batch), single))[reader][batch]
-                if batch - gap not in held:
-                    return "single-use " if single else ""
-        return None
-
-
-def _or_none(fresh: bool) -> str | None:
-    return None if fresh else ""
+    def _held(
+        self, reader: int, batch: int, gap: int, steady: Mapping[str, Mapping[int, Value]]
+    ) -> Iterator[tuple[str, Value]]:
+        """Yield each class of keys used `gap` batches ago, with the updates in its row."""
+        if gap == 1:
+            yield from ((name, held[batch]) for name, held in steady.items())
+        elif gap <= batch:
+            for name, single, hot in self.classes.names(gap):
+                yield name, self.replay.contents(Key((batch - gap, batch), single, hot))[reader][batch]
 
 
 def _behind(held: frozenset[int], batch: int) -> int:

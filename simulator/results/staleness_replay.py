@@ -19,10 +19,14 @@ Contents = tuple[dict[int, Value], ...]
 
 @dataclass(frozen=True)
 class Key:
-    """A key by the batches that use it, in order; `single` if they look it up once, all ranks together."""
+    """A key by the batches that use it, in order.
+
+    `single` if they look it up once, all ranks together; `hot` if it is one of the most popular.
+    """
 
     uses: Sequence[int]
     single: bool = False
+    hot: bool = False
 
 
 @dataclass(frozen=True)
@@ -33,6 +37,7 @@ class _Use:
     before: int | None
     after: int | None
     single: bool
+    hot: bool
 
     def within(self, batches: int) -> bool:
         """Whether it is used again within so many batches."""
@@ -47,6 +52,8 @@ SELECTS: Mapping[str, Callable[[_Use, int], bool]] = {
     "later": lambda use, within: use.after != use.batch + 1 and not (use.single and not use.within(within)),
     "single": lambda use, within: use.single and not use.within(within),
     "expired": lambda use, within: not use.within(within),
+    "hot": lambda use, within: use.hot,
+    "cold": lambda use, within: not use.hot,
 }
 
 
@@ -73,7 +80,7 @@ class Replay:
         """Prepare to replay; nothing is done yet."""
         self.timeline, self.column, self.graph = timeline, column, timeline.graph
         self.readers = readers
-        self._known: dict[tuple[Sequence[int], bool], Contents] = {}
+        self._known: dict[Key, Contents] = {}
         self._node = {(id(node.stage), node.residue): index for index, node in enumerate(self.graph.nodes)}
         pipeline = self.graph.pipeline
         self._touching = [
@@ -83,15 +90,14 @@ class Replay:
 
     def contents(self, key: Key) -> Contents:
         """Return for each reader what it read for each batch that uses the key: updates by their batch."""
-        at = (key.uses, key.single)
-        if at not in self._known:
+        if key not in self._known:
             runs = self._runs(key)
             self._play(list(runs.values()))
-            self._known[at] = tuple(
+            self._known[key] = tuple(
                 {run.batch: run.value for run in runs.values() if run.stage is reader}
                 for reader in self.readers
             )
-        return self._known[at]
+        return self._known[key]
 
     def _runs(self, key: Key) -> dict[tuple[int, int], _Run]:
         runs: dict[tuple[int, int], _Run] = {}
@@ -146,7 +152,7 @@ class Replay:
 def _uses(key: Key) -> Iterator[_Use]:
     ends = [None, *key.uses, None]
     for before, batch, after in zip(ends, key.uses, ends[2:], strict=False):
-        yield _Use(batch, before, after, key.single)
+        yield _Use(batch, before, after, key.single, key.hot)
 
 
 def _accesses(stage: Stage) -> Iterator[tuple[Access, bool]]:

@@ -38,19 +38,28 @@ def first_start_ns(timeline: Timeline, column: int) -> IntArray:
 def stages_table(timeline: Timeline, column: int, first: int, last: int) -> Columns:
     """Return one entry per stage (per run of it in a cycle) on one column, means over the counted batches.
 
-    `wait_ms` is how long a collective waits for the slowest rank, once this one has arrived.
+    From when this rank has all that a stage waits for to its end are `wait_ms`, in which a collective
+    waits for the slowest rank, `duration_ms`, what it takes alone, and `slowed_ms`, what sharing costs it.
     """
-    period = timeline.graph.period
-    window = slice(first // period, max(-(-last // period), first // period + 1))
-    nodes = timeline.graph.nodes
-    lasting = timeline.duration_ns[:, window, column].mean(axis=1)
-    spent = (timeline.end_ns - timeline.start_ns)[:, window, column].mean(axis=1)
+    window, nodes = counted_cycles(timeline, first, last), timeline.graph.nodes
+    waiting = timeline.began_ns - timeline.start_ns
+    lasting, waited, slowed = (
+        times[:, window, column].mean(axis=1) / 1e6
+        for times in (timeline.duration_ns, waiting, timeline.slowed_ns)
+    )
     return {
         "stage": [node.stage.name for node in nodes],
         "kind": [node.stage.kind for node in nodes],
         "stream": [node.stream for node in nodes],
         "batch_of_cycle": [node.residue for node in nodes],
         "batches_ahead": [node.stage.ahead for node in nodes],
-        "duration_ms": lasting / 1e6,
-        "wait_ms": (spent - lasting) / 1e6,
+        "duration_ms": lasting,
+        "wait_ms": waited,
+        "slowed_ms": slowed,
     }
+
+
+def counted_cycles(timeline: Timeline, first: int, last: int) -> slice:
+    """Return the cycles of batches `first` .. `last` - 1, from the one that `first` is in; one at least."""
+    period = timeline.graph.period
+    return slice(first // period, max(last // period, first // period + 1))

@@ -80,6 +80,10 @@ class Exchange(ABC):
         """Return what owners do to the gradients of `times` such batches before they update each row once."""
 
     @abstractmethod
+    def model_rows(self, table: EmbeddingTable, samples: float) -> float:
+        """Return how many rows of `table`, or sums of them, the dense model reads."""
+
+    @abstractmethod
     def local_rows(self, table: EmbeddingTable, samples: float) -> float:
         """Return the row accesses of a source to a table that it holds whole."""
 
@@ -135,6 +139,10 @@ class RowExchange(Exchange):
     def add_up(self, traffic: "Traffic", times: int = 1) -> Work:
         """Read the gradients in the order that the sort for reading has left."""
         return access(traffic.by_width(lambda flow: times * flow.requests), "hbm")
+
+    def model_rows(self, table: EmbeddingTable, samples: float) -> float:
+        """Return one per lookup."""
+        return table.lookups(samples)
 
     def local_rows(self, table: EmbeddingTable, samples: float) -> float:
         """Distinct rows are read once and written once per lookup, as after an exchange."""

@@ -101,11 +101,15 @@ class Lookahead:
     @property
     def cached_bytes(self) -> float:
         """Bytes of the cached rows and their optimizer state."""
+        return self.bytes_with_state(self.cached)
+
+    def bytes_with_state(self, rows: Rows) -> float:
+        """Return the bytes of `rows`, their optimizer state included."""
         optimizer = self.served.step.workload.optimizer
         state = self.served.rows(lambda table: optimizer.row_state_bytes(table.dimension) / table.row_bytes)
         widths = {table.row_bytes for table in self.served.tables}
         tables = {width: sum(table.row_bytes == width for table in self.served.tables) for width in widths}
-        return sum(rows * width * (1.0 + state[width] / tables[width]) for width, rows in self.cached.items())
+        return sum(count * width * (1.0 + state[width] / tables[width]) for width, count in rows.items())
 
     def update(self, rows: Rows) -> Work:
         """Return the optimizer's passes over cached `rows`."""

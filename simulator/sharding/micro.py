@@ -53,6 +53,14 @@ class MicroStep:
         return InTurn((received, local)) if self.traffic.placed.replicated else received
 
     @property
+    def model_row_bytes(self) -> float:
+        """Bytes of the rows (or sums) that the dense model reads, duplicates included."""
+        exchange, placed = self.traffic.placed.plan.exchange, self.traffic.placed
+        return sum(
+            exchange.model_rows(table, self.traffic.samples) * table.row_bytes for table in placed.tables
+        )
+
+    @property
     def _local(self) -> Work:
         exchange, samples = self.traffic.placed.plan.exchange, self.traffic.samples
         rows: dict[float, Amount] = {}
@@ -91,12 +99,13 @@ class MicroStep:
         """The whole dense backward pass, then lookups to gradients per distinct row."""
         return self.whole.backward
 
-    def adding(self, passes: Work, parts: int = 1) -> Work:
+    def adding(self, passes: Work, parts: int = 1, share: float = 1.0) -> Work:
         """Return `passes` that add one of `parts` parts of dense gradients to those of micro-batches before.
 
-        Sums are read and written once, within the kernels that make the gradients (our count).
+        Sums are read and written once, within the kernels that make the gradients (our count), in a `share`
+        of all batches.
         """
-        moved = 2 * STATE_BYTES * self.whole.quantities.parameters / parts
+        moved = share * 2 * STATE_BYTES * self.whole.quantities.parameters / parts
         return InTurn((passes, DenseWork(0.0, memory_bytes=moved)))
 
     @property

@@ -120,6 +120,11 @@ class PlacedPlan:
         return tuple(table for table in self.tables if self.plan.kind_of(table).replicated)
 
     @cached_property
+    def in_place(self) -> bool:
+        """Whether all rows that have an owner are used where they live, in its device memory."""
+        return all(shard.piece.kind.home.in_place for shard in self.shards)
+
+    @cached_property
     def exchanged(self) -> tuple[EmbeddingTable, ...]:
         """Tables whose rows have an owner."""
         return tuple(table for table in self.tables if not self.plan.kind_of(table).replicated)

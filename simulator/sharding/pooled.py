@@ -96,6 +96,10 @@ class PooledExchange(Exchange):
         """Return the requests of a flow, in rows as stored that are as many bytes as gradients on the way."""
         return flow.requests * (self.wire_bytes(flow.piece) / flow.piece.row_bytes)
 
+    def model_rows(self, table: EmbeddingTable, samples: float) -> float:
+        """Return one sum per sample."""
+        return samples
+
     def local_rows(self, table: EmbeddingTable, samples: float) -> float:
         """One read per lookup, one sum per sample."""
         return table.lookups(samples) + samples

@@ -13,6 +13,7 @@ import numpy as np
 
 from simulator.errors import InputError
 from simulator.quantities import CopyWork, CpuWork, FloatArray, InTurn, RpcWork, Together, Work
+from simulator.sharding.exchange import Exchange, RowExchange
 from simulator.sharding.kinds import RowWise
 from simulator.sharding.moves import over_wire, width_total
 from simulator.sharding.tiers import Remote
@@ -68,6 +69,7 @@ class Served:
                 )
         if plan.stacks is not None:
             raise InputError("sharding.stacks would change nothing: servers have no sparse engines to start")
+        _refuse_exchanges(plan.exchange)
         return self.step.placed.exchanged
 
     @cached_property
@@ -168,3 +170,12 @@ class Served:
         draws = uniforms(self.step.seed, f"server of {table.name}", 0, np.arange(count, dtype=np.int64))
         drawn = np.maximum(0.0, mean + sd * ndtri(draws))
         return np.asarray(drawn / drawn.mean()) if drawn.any() else np.ones(count)
+
+
+def _refuse_exchanges(exchange: Exchange) -> None:
+    """Raise InputError for what an exchange among workers can do and calls to servers do not."""
+    if not isinstance(exchange, RowExchange):
+        raise InputError("sharding.exchange: servers send distinct rows, not sums of rows: take rows")
+    if exchange.value_bytes is not None:
+        given = exchange.value_bytes
+        raise InputError(f"servers send rows as they are stored, not as values of {given:g} bytes")

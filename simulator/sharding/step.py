@@ -15,6 +15,7 @@ from simulator.quantities import (
     Together,
     Work,
 )
+from simulator.sharding.kept import KeptTraffic
 from simulator.sharding.kinds import Kind
 from simulator.sharding.lookahead import Lookahead
 from simulator.sharding.micro import MicroStep
@@ -22,7 +23,7 @@ from simulator.sharding.moves import access, streamed
 from simulator.sharding.plan import PlacedPlan, ShardingPlan, as_plan
 from simulator.sharding.served import Served
 from simulator.sharding.stacks import started
-from simulator.sharding.synchronize import average_copies
+from simulator.sharding.synchronize import Averaging
 from simulator.sharding.traffic import Traffic
 from simulator.workload.job import Workload
 from simulator.workload.tables import KEY_BYTES
@@ -67,6 +68,11 @@ class TrainStep:
         """Return what a cache over `depth` batches (0: none) for `ranks` (None: all) brings and keeps."""
         return Lookahead(self.served, depth, ranks or self.ranks)
 
+    @cached_property
+    def kept(self) -> KeptTraffic:
+        """The same where rows of the batch before stay on the device until this one has taken them over."""
+        return KeptTraffic(self.placed, self.workload.batch, self.seed)
+
     def _traffic(self, samples: float) -> Traffic:
         return Traffic(self.placed, samples, self.seed)
 
@@ -85,11 +91,16 @@ class TrainStep:
 
     @property
     def copy_inputs(self) -> Work:
-        """Keys and dense features go from host to device; with full batches of keys, those of all ranks."""
-        copied = self.workload.batch * self.workload.input_bytes_per_sample
+        """Keys and dense features go from host to device."""
+        return CopyWork(self.input_bytes, "host_to_device")
+
+    @property
+    def input_bytes(self) -> float:
+        """Bytes of a batch's keys and dense features; with full batches of keys, those of all ranks."""
+        own = self.workload.batch * self.workload.input_bytes_per_sample
         if self.software.full_batch:
-            copied += (self.ranks - 1) * KEY_BYTES * self.traffic.routed
-        return CopyWork(copied, "host_to_device")
+            return own + (self.ranks - 1) * KEY_BYTES * self.traffic.routed
+        return own
 
     @property
     def route_keys(self) -> Work:
@@ -114,7 +125,15 @@ class TrainStep:
     @property
     def retrieve_rows(self) -> Work:
         """Owners bring each row that any source needs to the device, once, from where it lives."""
-        return InTurn((*self.placed.plan.exchange.collect(self.traffic), *self._unexplained))
+        return self._retrieve(self.traffic)
+
+    @property
+    def retrieve_new_rows(self) -> Work:
+        """The same for rows that the batch before has not brought to the device."""
+        return self._retrieve(self.kept)
+
+    def _retrieve(self, traffic: Traffic) -> Work:
+        return InTurn((*self.placed.plan.exchange.collect(traffic), *self._unexplained))
 
     @property
     def refresh_rows(self) -> Work:
@@ -150,8 +169,12 @@ class TrainStep:
     @property
     def write_back(self) -> Work:
         """Updated rows return to where they live; those that live in HBM are there already."""
-        parts = [part for home, moved in self.traffic.by_tier.items() for part in home.write(moved)]
-        return streamed(tuple(parts)) if parts else NOTHING
+        return _write_back(self.traffic)
+
+    @property
+    def write_back_expired(self) -> Work:
+        """The same for rows that the next batch does not use: as many as come new to the device."""
+        return _write_back(self.kept)
 
     @property
     def synchronize_every(self) -> int:
@@ -165,13 +188,14 @@ class TrainStep:
         if not self.synchronize_every:
             return NOTHING
         touched = self.placed.plan.replicas.touched
-        rows = self._rows_of_an_interval if touched else None
-        return average_copies(self.placed, self.workload.optimizer, rows)
+        used = self._rows_of_an_interval if touched else None
+        return Averaging(self.traffic, self.workload.optimizer, used).work
 
     @property
     def _rows_of_an_interval(self) -> Traffic:
-        """What a batch as large as all batches of an interval would touch."""
-        return self._traffic(self.workload.batch * self.synchronize_every)
+        """What a batch as large as all batches of an interval, at all copies, would touch."""
+        copies = self.placed.plan.replicas.count
+        return self._traffic(self.workload.batch * self.synchronize_every * copies)
 
     @property
     def optimizer(self) -> Work:
@@ -186,6 +210,11 @@ class TrainStep:
         updated = DenseWork(0.0, memory_bytes=moved, kernels=1)
         held = self.software.per_step(quantities.kernels, len(self.workload.tables))
         return updated if held is NOTHING else InTurn((updated, held))
+
+
+def _write_back(traffic: Traffic) -> Work:
+    parts = [part for home, moved in traffic.by_tier.items() for part in home.write(moved)]
+    return streamed(tuple(parts)) if parts else NOTHING
 
 
 def _some(work: Work) -> tuple[Work, ...]:

@@ -177,11 +177,6 @@ class Traffic:
         return sum(table.lookups(self.samples) for table in self.placed.exchanged)
 
     @cached_property
-    def expanded_bytes(self) -> float:
-        """Bytes of the rows of all lookups, duplicates included."""
-        return sum(table.lookups(self.samples) * table.row_bytes for table in self.placed.tables)
-
-    @cached_property
     def distinct(self) -> float:
         """Keys that one source asks for: each distinct one once, unless the exchange is pooled."""
         return sum(flow.asked for flow in self.flows)

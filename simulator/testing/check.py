@@ -10,10 +10,10 @@ from simulator.engine.events import run_events
 from simulator.engine.recurrence import run_recurrence
 from simulator.errors import RecscaleError
 from simulator.pipeline import MarkedGraph, Pipeline, compile_pipeline
-from simulator.policies.base import Policy
+from simulator.policies.base import CONSISTENCY, Policy
 from simulator.results.exposed import break_down
 from simulator.results.memory import scheduled_memory
-from simulator.results.staleness import geometric, observe, readers
+from simulator.results.staleness import geometric, longest_gap, observe, readers
 from simulator.results.timeline import Timeline
 from simulator.sharding import TrainStep
 from simulator.testing.error import PolicyError
@@ -21,7 +21,6 @@ from simulator.testing.examples import example_clusters, example_steps
 from simulator.testing.movement import check_movement, parts_of
 from simulator.testing.structure import structure
 
-CONSISTENCIES = ("synchronous", "stale", "asynchronous")
 SETTLED = 8  # batches after the deepest lookahead from which a run counts
 SHARED = 0.5  # share of a batch's rows that the previous one used too, for the mean staleness
 BASE_NS = 1000
@@ -37,7 +36,8 @@ def check_policy(policy: Policy, step: TrainStep | None = None) -> None:
     - `plan` is pure: two calls give pipelines of the same structure and the same amounts;
     - it has compute on its compute stream, compiles, and neither deadlocks nor runs away;
     - both engines, folded or not, give the same times, and compute + exposed time is the step;
-    - no batch trains on rows that lack an update older than `staleness_steps` (0: synchronous);
+    - no batch of a whole period trains on rows that lack an update older than `staleness_steps` (0:
+      synchronous), however many batches ago they were last used;
     - rows are exchanged once per batch and their gradients once, as bytes, when the batch is
       exchanged in `policy.micro_batches` parts (1 when it says nothing); all bytes sent are received;
     - a policy that needs servers and exchanges nothing moves as many bytes of rows to each rank, and as
@@ -57,8 +57,8 @@ def check_policy(policy: Policy, step: TrainStep | None = None) -> None:
 
 
 def _check_promise(policy: Policy) -> None:
-    if policy.consistency not in CONSISTENCIES:
-        raise PolicyError(f'consistency is "{policy.consistency}", not one of {", ".join(CONSISTENCIES)}')
+    if policy.consistency not in CONSISTENCY:
+        raise PolicyError(f'consistency is "{policy.consistency}", not one of {", ".join(CONSISTENCY)}')
     stale = policy.staleness_steps
     if stale < 0 or (policy.consistency == "synchronous") != (stale == 0):
         raise PolicyError(f"a policy that is {policy.consistency} cannot have staleness_steps = {stale}")
@@ -101,7 +101,14 @@ def _check_memory(policy: Policy, step: TrainStep, graph: MarkedGraph) -> None:
 
 
 def _cycles(graph: MarkedGraph) -> int:
-    return -(-(2 * (_deepest(graph) + SETTLED) + 4) // graph.period) + 1
+    """Return how many cycles leave a whole period to be looked at."""
+    looked_at = max(graph.period, SETTLED)
+    return -(-(_first(graph) + looked_at + _deepest(graph)) // graph.period) + 1
+
+
+def _first(graph: MarkedGraph) -> int:
+    """Return the first batch that counts: all that it may have been used after lie within the run."""
+    return max(_deepest(graph) + SETTLED, longest_gap(graph.pipeline))
 
 
 def _deepest(graph: MarkedGraph) -> int:
@@ -127,10 +134,10 @@ def _one_slow_stage(graph: MarkedGraph) -> Iterator[Durations]:
 def _check_run(policy: Policy, graph: MarkedGraph, durations: Durations) -> None:
     timeline = run_events(graph, durations)
     _check_engines(graph, durations, timeline)
-    first = _deepest(graph) + SETTLED
+    first = _first(graph)
     last = timeline.batches - _deepest(graph) - graph.period
     break_down(timeline, timeline.slowest_column, first, last)
-    shares = geometric(SHARED, max(5, _deepest(graph) + 3))
+    shares = geometric(SHARED, longest_gap(graph.pipeline))
     seen = observe(timeline, timeline.slowest_column, range(first, last), shares)
     if seen and seen.observed_max > policy.staleness_steps:
         raise PolicyError(

@@ -7,8 +7,7 @@ import numpy as np
 
 from simulator.pipeline import Pipeline, Stage
 from simulator.policies.base import Policy
-from simulator.quantities import AllToAllWork, CopyWork, InTurn, PartsWork, RowWork, Together, Work
-from simulator.results.roles import leaves
+from simulator.quantities import AllToAllWork, CopyWork, InTurn, PartsWork, RowWork, Work, leaves
 from simulator.sharding import TrainStep
 from simulator.sharding.moves import width_total
 from simulator.testing.error import PolicyError
@@ -87,8 +86,4 @@ def _received(work: AllToAllWork | PartsWork) -> Any:
 
 
 def _exchanges(work: Work) -> Iterator[AllToAllWork | PartsWork]:
-    if isinstance(work, AllToAllWork | PartsWork):
-        yield work
-    elif isinstance(work, InTurn | Together):
-        for part in work.parts:
-            yield from _exchanges(part)
+    yield from (one for one in leaves(work) if isinstance(one, AllToAllWork | PartsWork))

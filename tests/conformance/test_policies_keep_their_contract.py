@@ -416,6 +416,22 @@ def test_an_outside_policy_that_cannot_be_loaded_is_reported_and_not_a_crash() -
         catalog.build("torn")
 
 
+@pytest.mark.usefixtures("outside")
+@pytest.mark.parametrize(("name", "owner"), [("patient", "hasty-policies"), ("het", "recscale")])
+def test_a_policy_that_two_packages_bring_is_refused_with_both_names(
+    name: str, owner: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    info = tmp_path / "more" / "hasty_policies-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: hasty-policies\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(ENTRY_POINTS.replace("torn", "het"))
+    monkeypatch.syspath_prepend(info.parent)
+    other = "patient-policies" if name == "patient" else "hasty-policies"
+    with pytest.raises(InputError, match=f'"{name}" is a policy of {owner} and of {other}: it can be of one'):
+        catalog.build(name)
+    assert type(catalog.build("serialized")).__name__ == "Serialized"
+
+
 def test_a_policy_that_nobody_brings_is_refused() -> None:
     assert "patient" not in catalog.names()
     with pytest.raises(InputError, match='no policy is called "patient"'):

@@ -3,13 +3,18 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
+import numpy as np
 import pytest
 
-from simulator.pipeline import Access, Carry, Pipeline, Stage
+from simulator.engine import Durations
+from simulator.engine.events import run_events
+from simulator.errors import InputError
+from simulator.pipeline import Access, Carry, Pipeline, Stage, compile_pipeline
 from simulator.policies import catalog
 from simulator.policies.bagpipe import Bagpipe
 from simulator.policies.base import Policy
 from simulator.policies.dual_buffer import DualBuffer
+from simulator.policies.fae import Fae
 from simulator.policies.het import Het
 from simulator.policies.no_cache import NoCache
 from simulator.policies.parts import HOST
@@ -37,6 +42,9 @@ def server_step() -> TrainStep:
         Bagpipe(3),
         Bagpipe(11),
         Bagpipe(13, delayed=False),
+        Bagpipe(8, refresh=0.5),
+        Bagpipe(12, refresh=0.1),
+        Fae(hot=0.1),
     ],
     ids=repr,
 )
@@ -188,12 +196,123 @@ def test_a_lone_unchanged_rebuild_is_not_caught() -> None:
     )
 
 
-def test_a_cache_with_bounded_staleness_that_meets_servers_too_seldom_is_caught() -> None:
+@pytest.mark.parametrize(("bound", "declared"), [(3, 2), (30, 28), (30, 29)])
+def test_a_cache_with_bounded_staleness_that_meets_servers_too_seldom_is_caught(
+    bound: int, declared: int
+) -> None:
     class Later(Het):
-        staleness_steps = 2
+        staleness_steps = declared
 
-    with pytest.raises(PolicyError, match="declares a staleness of 2"):
-        check_policy(Later(3), server_step())
+    found = f"lack an update {bound} batches old.*declares a staleness of {declared}"
+    with pytest.raises(PolicyError, match=found):
+        check_policy(Later(bound), server_step())
+
+
+def test_a_long_bound_is_kept() -> None:
+    check_policy(Het(30), server_step())
+
+
+def test_a_cache_that_gives_back_only_what_the_next_batch_uses_is_caught() -> None:
+    """Keys that come back after ten batches or more tell: shorter gaps are within the bound."""
+
+    def only_next(pipeline: Pipeline) -> Pipeline:
+        done = stage(pipeline, "all_pushed")
+        reads, writes = (tuple(replace(o, keys="next") for o in some) for some in (done.reads, done.writes))
+        return rebuilt(pipeline, done, reads=reads, writes=writes)
+
+    with pytest.raises(PolicyError, match=r"1\d batches old \(batch \d+, keys last used by batch \d+\)"):
+        check_policy(Broken(Het(10), only_next), server_step())
+
+
+def a_batch_ahead(pipeline: Pipeline) -> Pipeline:
+    """Cold rows are fetched before the batch before has pushed its gradients."""
+    ahead, known = {"read": 3, "inputs": 2, "collect": 2, "fetch": 1}, dict[int, Stage]()
+
+    def new(one: Stage) -> Stage:
+        if id(one) not in known:
+            after = tuple(new(before) for before in one.after)
+            known[id(one)] = replace(one, after=after, ahead=ahead.get(one.name, one.ahead))
+        return known[id(one)]
+
+    return Pipeline(
+        {name: [new(one) for one in stream] for name, stream in pipeline.streams.items()},
+        [Carry(new(one.source), new(one.to), one.lag + 1) for one in pipeline.carries],
+        updates=[new(one) for one in pipeline.updates],
+        caches=pipeline.caches,
+    )
+
+
+def hot_rows_never_updated(pipeline: Pipeline) -> Pipeline:
+    return rebuilt(pipeline, stage(pipeline, "apply"), reads=(), writes=())
+
+
+@pytest.mark.parametrize(
+    ("change", "where"),
+    [
+        (a_batch_ahead, r"1 batches old \(batch \d+, cold keys that every batch uses\)"),
+        (hot_rows_never_updated, r"\(batch \d+, hot keys that every batch uses\)"),
+    ],
+    ids=lambda part: getattr(part, "__name__", ""),
+)
+def test_a_broken_fae_is_caught_with_the_class_of_its_keys(change: Change, where: str) -> None:
+    with pytest.raises(PolicyError, match=where):
+        check_policy(Broken(Fae(), change), server_step())
+
+
+@pytest.mark.parametrize(
+    ("policy", "sends", "gets"),
+    [
+        (RpcCoalesced(), "push", "fetch"),
+        (NoCache(), "write_back", "fetch"),
+        (Fae(), "push", "fetch"),
+        (Het(3), "push", "refresh"),
+    ],
+    ids=repr,
+)
+def test_no_worker_gets_rows_from_servers_before_the_slowest_has_sent_its_own(
+    policy: Policy, sends: str, gets: str
+) -> None:
+    graph = compile_pipeline(policy.plan(server_step()))
+    ns = {sends: (10, 500)}
+    nominal = np.array([ns.get(node.name, (10, 10)) for node in graph.nodes])
+    cycles = 8 * 4 // graph.period
+    wide = np.broadcast_to(nominal[:, None, :], (len(nominal), cycles, 2))
+    timeline = run_events(graph, Durations(wide, np.arange(2), nominal))
+    (sent,), (got,) = ([i for i, n in enumerate(graph.nodes) if n.name == name] for name in (sends, gets))
+    lag = 0 if policy == Het(3) else 1  # HET gets rows at the same meeting, others for the next batch
+    begun, ended = timeline.start_ns[got, lag:], timeline.end_ns[sent, : cycles - lag]
+    assert (begun.min(axis=1) >= ended.max(axis=1)).all()
+
+
+@pytest.mark.parametrize(("lookahead", "refresh"), [(8, 0.25), (12, 0.5), (2, 0.25)])
+def test_a_fetch_waits_until_the_oracle_has_decided_on_every_batch_that_it_serves(
+    lookahead: int, refresh: float
+) -> None:
+    policy = Bagpipe(lookahead, refresh=refresh)
+    graph = compile_pipeline(policy.plan(server_step()))
+    nominal = np.array([[5000 if node.name == "look_ahead" else 10] for node in graph.nodes])
+    cycles = 8 * lookahead // graph.period
+    wide = np.broadcast_to(nominal[:, None, :], (len(nominal), cycles, 1))
+    timeline = run_events(graph, Durations(wide, np.zeros(1, dtype=np.int64), nominal))
+    decided = [timeline.end_ns[i, :, 0] for i, n in enumerate(graph.nodes) if n.name == "look_ahead"]
+    fetch = next(i for i, node in enumerate(graph.nodes) if node.name == "fetch")
+    assert graph.period == policy.period == len(decided)
+    for ends in decided:
+        assert (timeline.start_ns[fetch, :, 0] >= ends).all()
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda: Het(0), "1 update old or more, not 0: take rpc_coalesced"),
+        (lambda: Het(-1), "1 update old or more, not -1"),
+        (lambda: Bagpipe(200, refresh=0.6), "a share of the lookahead up to 0.5, not 0.6"),
+        (lambda: Bagpipe(200, refresh=0.0), "a share of the lookahead up to 0.5, not 0"),
+    ],
+)
+def test_numbers_that_make_another_policy_or_none_are_refused(make: Callable[[], Policy], why: str) -> None:
+    with pytest.raises(InputError, match=why):
+        make()
 
 
 def test_an_amount_for_one_batch_where_a_period_is_fetched_is_caught() -> None:
@@ -220,7 +339,5 @@ def test_all_rows_live_at_the_servers_so_a_lost_worker_takes_no_table_along() ->
 
 
 def test_a_selector_that_nobody_knows_is_refused_with_the_nearest() -> None:
-    from simulator.errors import InputError
-
     with pytest.raises(InputError, match='did you mean "expired"'):
         Access("rows", keys="expird")

@@ -74,7 +74,7 @@ def test_what_was_learned_holds_inside_the_box_alone() -> None:
 
 def test_a_fit_finds_the_law_that_made_the_times() -> None:
     shapes = shapes_of("bf16xbf16->bf16", np.array(GRID, dtype=float))
-    made = replace(LAW, units=132, quantisation=0.3, sharpness=2.0)
+    made = replace(LAW, rate=9e14, units=132, quantisation=0.3, sharpness=2.0)
     table = GemmTable(
         "H100-SXM", "bf16xbf16->bf16", np.array(GRID, dtype=float), made.start_up + made.busy(shapes)
     )

@@ -8,6 +8,7 @@ import pytest
 from simulator.costs.occupancy import occupancy
 from simulator.pipeline import Stage
 from simulator.policies.bagpipe import Bagpipe
+from simulator.policies.het import Het
 from simulator.scenario import Scenario, load, run_scenario
 from simulator.scenario.shipped_files import shipped_folder
 from simulator.sharding import RowWise, TrainStep
@@ -92,6 +93,16 @@ def test_a_cache_of_ones_own_keeps_what_it_uses_again() -> None:
     rows = step().lookahead(6, ranks=1)
     assert total(rows.kept) + 7 * total(rows.prefetched) == pytest.approx(total(rows.used))
     assert total(rows.distinct) == pytest.approx(total(step().served.batch_rows))
+
+
+def test_het_holds_the_rows_between_two_meetings_and_as_many_gradients_that_nobody_else_has() -> None:
+    """Rows of 16 values in fp32 with a moment per row (row-wise Adagrad), gradients without."""
+    caches = Het(6).plan(step()).caches
+    used = 0.0
+    for key in chances():
+        used += 1 - (1 - key) ** (7 * BATCH * 2)
+    assert caches["rows kept on the device"] == pytest.approx(used * (64 + 4), rel=1e-3)
+    assert caches["updates not yet pushed"] == pytest.approx(used * 64, rel=1e-3)
 
 
 def test_hot_and_cold_rows_are_all_rows_of_a_batch() -> None:

@@ -9,10 +9,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from fractions import Fraction
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from simulator.engine.durations import Durations
+from simulator.engine.recurrence import run_recurrence
 from simulator.errors import InputError
 from simulator.pipeline import MarkedGraph, compile_pipeline, critical_cycle
 from simulator.policies import catalog
@@ -24,7 +27,8 @@ from simulator.policies.parts import WholeBatch
 from simulator.policies.serialized import Serialized
 from simulator.policies.torchrec import Base, Fused, Prefetch, SemiSync, SparseDist
 from simulator.policies.two_d_sparse import TwoDSparse
-from simulator.quantities import DenseWork, InTurn
+from simulator.quantities import CopyWork, DenseWork, InTurn, leaves
+from simulator.results.memory import scheduled_memory
 from simulator.scenario import Scenario, load, run_scenario
 from simulator.scenario.shipped_files import shipped_folder
 from simulator.testing import check_policy, example_steps
@@ -102,8 +106,9 @@ def prefetch(ns: Mapping[str, int]) -> Fraction:
     """Rows come to the cache beside the batch before; a batch's place in it is free two batches later."""
     rows, compute = total(ns, "EFBGU"), total(ns, "FB") + ends(ns)
     life = Fraction(ns["H"] + rows + ns["W"], 2)
-    early = ahead_of(ns, "DIKH", total(ns, "EFB") + ends(ns), 1)
-    return max(Fraction(rows), Fraction(compute), life, *(Fraction(ns[one]) for one in "DIKHW"), *early)
+    early = ahead_of(ns, "DI", total(ns, "KHEFB") + ends(ns), 2)
+    keys = Fraction(total(ns, "KHEFB") + ends(ns), 2)
+    return max(Fraction(rows), Fraction(compute), life, keys, *(Fraction(ns[one]) for one in "DIKHW"), *early)
 
 
 def semi_sync(ns: Mapping[str, int]) -> Fraction:
@@ -192,7 +197,8 @@ def test_accumulated_gradients_are_added_to_sums_in_memory() -> None:
         works = [stage.work for stage in plan.stages if stage.name.startswith("backward")]
         moved[batches] = sum(memory_bytes(work) for work in works)
     parameters = step.workload.model.quantities().parameters
-    assert moved[2] - moved[1] == pytest.approx(2 * 4 * parameters)
+    in_a_window = 2 * (moved[2] - moved[1])  # two batches: the first one's gradients are the sums
+    assert in_a_window == pytest.approx(2 * 4 * parameters)
 
 
 def memory_bytes(work: object) -> float:
@@ -232,6 +238,35 @@ def test_batches_in_flight_are_paid_for_in_memory(shipped: Scenario) -> None:
         run = run_scenario(shipped.with_policy({"kind": f"torchrec_{name}"}))
         hbm[name] = run.report.peak_memory_bytes["hbm"]
     assert hbm["base"] < hbm["sparse_dist"] <= hbm["fused"] < hbm["prefetch"] < hbm["semi_sync"]
+
+
+def test_prefetch_holds_the_inputs_of_three_batches_and_no_more() -> None:
+    """One copied, one with its keys distributed and its rows in the cache, one that trains."""
+    step = next(example_steps(ranks=1))
+    plan = Prefetch().plan(step)
+    ahead = {stage.name: stage.ahead for stage in plan.stages}
+    assert [ahead[name] for name in ("read", "inputs", "route", "retrieve")] == [3, 2, 1, 1]
+    graph = compile_pipeline(plan)
+    nominal = np.array([[5000 if node.stage.kind == "compute" else 10] for node in graph.nodes])
+    ns = np.broadcast_to(nominal[:, None, :], (len(graph.nodes), 40, 1))
+    timeline = run_recurrence(graph, Durations(ns, np.zeros(1, dtype=np.int64), nominal))
+    found = scheduled_memory(step, timeline, 1).hbm["input batches"]
+    assert found == 3 * step.input_bytes
+
+
+def test_prefetch_moves_only_rows_that_two_batches_in_turn_do_not_share() -> None:
+    step = next(example_steps())
+
+    def moved(policy: Policy, name: str, path: str) -> float:
+        (stage,) = [one for one in policy.plan(step).stages if one.name == name]
+        copies = [one for one in leaves(stage.work) if isinstance(one, CopyWork) and one.path == path]
+        return sum(float(np.mean(one.bytes)) for one in copies)
+
+    shared = float(np.mean(step.traffic.bytes_shared))
+    assert shared > 0
+    for name, path in (("retrieve", "host_to_device"), ("write_back", "device_to_host")):
+        all_rows, new_rows = (moved(policy, name, path) for policy in (SparseDist(), Prefetch()))
+        assert new_rows == pytest.approx(all_rows - shared)
 
 
 def test_every_pipeline_of_the_catalog_is_here() -> None:

@@ -1,16 +1,22 @@
 """Two-dimensional sparse parallelism as a policy, and which policies can be nested in which."""
 
+from dataclasses import replace
+
 import pytest
 
 from simulator.errors import InfeasibleError, InputError
+from simulator.pipeline import Access, Stage
 from simulator.policies import catalog
+from simulator.policies.base import Fragment
 from simulator.policies.dual_buffer import DualBuffer
 from simulator.policies.frozen_window import FrozenWindow
 from simulator.policies.nested import Nested
+from simulator.policies.parts import WholeBatch
+from simulator.policies.serialized import Serialized
 from simulator.policies.two_d_sparse import TwoDSparse
 from simulator.scenario import Scenario, load, run_scenario
 from simulator.scenario.shipped_files import shipped_folder
-from simulator.sharding import Replicas, RowWise, ShardingPlan
+from simulator.sharding import Replicas, RowWise, ShardingPlan, TrainStep
 from simulator.testing import check_policy, example_steps, structure
 
 
@@ -21,8 +27,6 @@ def grouped() -> Scenario:
 
 @pytest.mark.parametrize("inner", sorted(catalog.ONE_COPY))
 def test_the_plan_is_that_of_the_policy_across_batches(inner: str) -> None:
-    from dataclasses import replace
-
     plain = next(example_steps())
     step = replace(plain, plan=ShardingPlan(RowWise("dram"), replicas=Replicas(2, every=2)))
     ours, theirs = catalog.build("two_d_sparse", inter_batch=inner), catalog.build(inner)
@@ -95,6 +99,23 @@ def test_a_pair_that_cannot_be_nested_is_refused_with_the_reason(
     policy = {"kind": "nested", "inter_batch": inter, "intra_batch": intra}
     with pytest.raises(InputError, match=reason):
         run_scenario(grouped.with_policy(policy))
+
+
+class LooksTwoBack(WholeBatch):
+    """A fragment that reads rows of the batch before the last, which two buffers do not hold."""
+
+    def fragment(self, step: TrainStep, rows: Stage) -> Fragment:
+        part = super().fragment(step, rows)
+        late = Stage("late", "lookup", after=[rows], reads=(Access("rows on device", of=2),))
+        return replace(part, streams={**part.streams, "late": [late]})
+
+
+def test_a_pair_whose_buffers_contradict_each_other_is_refused_and_named() -> None:
+    step = next(example_steps())
+    wanted = r'contradict each other: stage "late" .* 2 batches back, and buffer "rows" has 2 slots'
+    with pytest.raises(InputError, match=wanted):
+        Nested(DualBuffer(), LooksTwoBack()).plan(step)
+    assert Nested(Serialized(), LooksTwoBack()).plan(step).stages
 
 
 def test_the_names_offered_around_copies_are_those_that_exist() -> None:

@@ -1,8 +1,10 @@
 """What one pair of remote calls per step is worth: for which tables, keys and compute it gains 6 to 10 %.
 
 Calls are exposed: nothing that a step does is long enough to hide them. So with passes that take a time C, a
-step is C and a rest that does not depend on it. `python -m analysis.coalescing` prints the table
-of the page on server policies.
+step is C and a rest that does not depend on it. A gain is how much longer the step with a call per table is
+than the coalesced one, as a share of the *coalesced* step: how many more steps are done in the same time, as
+speed-ups are told. Of the step with a call per table it saves less: g / (1 + g).
+`python -m analysis.coalescing` prints the table of the page on server policies.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -25,7 +27,7 @@ COALESCED = {"kind": "rpc_coalesced"}
 
 @dataclass(frozen=True)
 class Region:
-    """The passes (ms) with which coalescing gains 10 and 6 % of a step; None where it never gains so much.
+    """The passes (ms) with which coalescing does 10 and 6 % more steps; None where it never gains so much.
 
     `saved_ms` is what a step takes longer with a call per table, made `how`.
     """

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from analysis.ratios import efficiency, speed_up
 from simulator.errors import InfeasibleError, InputError, RecscaleError, did_you_mean
 from simulator.policies import catalog
 from simulator.scenario import Run, Scenario, run_scenario
@@ -231,18 +232,13 @@ def row_of(run: Run, policy: str) -> Row:
 
 def _related(row: Row, reference: Row, fewest: Row | None) -> Row:
     """Return `row` with its speed-up over `reference` and its efficiency against that of `fewest` workers."""
-    return replace(row, speedup=_speedup(row, reference), scaling_efficiency=_efficiency(row, fewest))
-
-
-def _speedup(row: Row, reference: Row) -> float | None:
-    if row.step_ms is None or reference.step_ms is None:
-        return None
-    return reference.step_ms / row.step_ms
+    gained = speed_up(row.step_ms, reference.step_ms)
+    return replace(row, speedup=gained, scaling_efficiency=_efficiency(row, fewest))
 
 
 def _efficiency(row: Row, fewest: Row | None) -> float | None:
-    """Return throughput per worker over that of the fewest workers."""
+    """Return the efficiency against the row with the fewest workers, where both could run."""
     if fewest is None or row.throughput_samples_per_s is None or fewest.throughput_samples_per_s is None:
         return None
-    per_worker = row.throughput_samples_per_s / row.workers
-    return per_worker / (fewest.throughput_samples_per_s / fewest.workers)
+    least = fewest.throughput_samples_per_s
+    return efficiency(row.throughput_samples_per_s, row.workers, least, fewest.workers)

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from analysis.ratios import efficiency
 from simulator.engine.events import Progress
 from simulator.errors import InfeasibleError, RecscaleError
 from simulator.scenario import Run, run_scenario
@@ -33,5 +34,6 @@ def against_one_host(run: Run, progress: Progress | None = None) -> OneHost | No
     except RecscaleError as error:
         return OneHost(None, error.problem)
     mine = run.report
-    per_worker = mine.throughput_samples_per_s / mine.ranks
-    return OneHost(per_worker / (alone.throughput_samples_per_s / alone.ranks))
+    return OneHost(
+        efficiency(mine.throughput_samples_per_s, mine.ranks, alone.throughput_samples_per_s, alone.ranks)
+    )

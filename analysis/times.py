@@ -1,6 +1,7 @@
 """Times as text: a report keeps to one unit, milliseconds."""
 
 LONG_MS = 1e4
+HOUR_S = 3600.0
 
 
 def ms(value: float | None, beside: float | None = None) -> str:

@@ -11,6 +11,7 @@ from analysis.plots import style
 from analysis.plots.breakdown import PARTS
 from analysis.plots.gantt import STREAM_NAMES
 from analysis.plots.schedule import Bar, Schedule
+from analysis.ratios import efficiency as against
 from analysis.report.relate import Related
 
 COLORS = (style.BLUE, style.VERMILION, style.GREEN, style.ORANGE, style.PURPLE, style.SKY, style.GREY)
@@ -81,8 +82,8 @@ def efficiency(sizes: Iterable[Size]) -> go.Figure:
     """Return samples/s per worker, in per cent of that on the policy's fewest workers, over workers."""
     figure = go.Figure()
     for place, (name, curve) in enumerate(_by_policy(sizes).items()):
-        first = curve[0].throughput / curve[0].workers
-        ys = [100 * size.throughput / size.workers / first for size in curve]
+        first = curve[0]
+        ys = [100 * against(one.throughput, one.workers, first.throughput, first.workers) for one in curve]
         _line(figure, place, name, ([size.workers for size in curve], ys))
     figure.update_yaxes(rangemode="tozero", title="scaling efficiency, %")
     return _over_workers(figure)

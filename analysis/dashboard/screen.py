@@ -8,13 +8,13 @@ from analysis.compare import REFERENCE, Row, row_of
 from analysis.dashboard.choices import OWN, Choice, compose
 from analysis.dashboard.network import rebuilt
 from analysis.plots.schedule import Schedule
+from analysis.times import HOUR_S
 from simulator.errors import RecscaleError
 from simulator.results.report import StepReport
 from simulator.scenario import Run, Scenario, run_scenario
 
 ENGINE = "vector"
 STEPS = 2
-HOUR_S = 3600.0
 SIZES = (0.25, 0.5, 1.0, 2.0)  # of the chosen number of workers
 
 

@@ -3,8 +3,9 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import prod
 
-from analysis.plan.outcomes import Outcome
+from analysis.plan.outcomes import Limit, Outcome
 from analysis.plan.question import Question
 from analysis.sensitivity import Gain, gains
 from analysis.sweep.points import Record, at_point
@@ -13,10 +14,18 @@ from simulator.scenario.nominal import nominal_bottleneck
 
 @dataclass(frozen=True)
 class Change:
-    """One way to make a question feasible: what to allow, and the plan that then does it."""
+    """One way to make a question feasible: what to allow, and the plan that then does it.
+
+    Where the plan breaks a limit on what is not known of it, `known` is false: it may do already.
+    """
 
     what: str
     outcome: Outcome
+
+    @property
+    def known(self) -> bool:
+        """Whether all that its limits are about is known."""
+        return all(limit.has is not None for limit in self.outcome.over)
 
 
 def improvements(question: Question, outcome: Outcome) -> list[Gain]:
@@ -28,28 +37,43 @@ def improvements(question: Question, outcome: Outcome) -> list[Gain]:
 def changes(outcomes: Sequence[Outcome]) -> list[Change]:
     """Return the smallest changes of limits under which some plan is allowed, fewest limits first.
 
-    For each set of limits that some plan breaks, the plan that breaks it by the smallest factor.
+    For each set of limits that some plan breaks, the plan that breaks it by the smallest factor; plans of
+    which something limited is not known stand last. Outcomes that break nothing are none of its business.
     """
-    nearest: dict[tuple[str, ...], Outcome] = {}
-    for outcome in outcomes:
-        broken = tuple(sorted({name for name, _, _ in outcome.over}))
-        if broken not in nearest or _excess(outcome) < _excess(nearest[broken]):
-            nearest[broken] = outcome
+    broken = [Change(_in_words(one), one) for one in outcomes if one.over]
+    known, unknown = ([one for one in broken if one.known is whether] for whether in (True, False))
+    return [*_nearest(known), *_nearest(unknown)]
+
+
+def _nearest(changes_: Sequence[Change]) -> list[Change]:
+    nearest: dict[tuple[str, ...], Change] = {}
+    for one in changes_:
+        broken = tuple(sorted({limit.name for limit in one.outcome.over}))
+        if broken not in nearest or _excess(one) < _excess(nearest[broken]):
+            nearest[broken] = one
     fewest = min((len(broken) for broken in nearest), default=0)
-    found = [one for broken, one in nearest.items() if len(broken) == fewest]
-    return [Change(_in_words(one), one) for one in sorted(found, key=_excess)]
+    return sorted((one for broken, one in nearest.items() if len(broken) == fewest), key=_excess)
 
 
-def _excess(outcome: Outcome) -> float:
-    """Return the product of has over allowed; a limit of 0 counts what is over it."""
-    product = 1.0
-    for _, has, allowed in outcome.over:
-        product *= has / allowed if allowed else 1.0 + has
-    return product
+def _excess(change: Change) -> float:
+    """Return the product of what the limits are exceeded by."""
+    return prod(limit.excess for limit in change.outcome.over)
 
 
 def _in_words(outcome: Outcome) -> str:
-    return " and ".join(f"{has:,.4g} {name} instead of {allowed:,.4g}" for name, has, allowed in outcome.over)
+    return " and ".join(map(_limit_in_words, outcome.over))
+
+
+def _limit_in_words(limit: Limit) -> str:
+    allowed = _amount(limit.allowed)
+    if limit.has is None:
+        return f"{limit.name} not known (`money` of the option), at most {allowed} allowed"
+    return f"{_amount(limit.has)} {limit.name} instead of {allowed}"
+
+
+def _amount(value: float) -> str:
+    """Return a number with as many digits as tell it from a limit that it just misses."""
+    return f"{value:,.0f}" if abs(value) >= 1e6 else f"{value:,.6g}"
 
 
 def reasons(failures: Sequence[Record], most: int = 5) -> Iterator[str]:

@@ -1,23 +1,23 @@
 """From a question to its answer: try, keep what nothing beats, confirm it event by event, advise."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from analysis.plan.advice import Change, changes, improvements, reasons
-from analysis.plan.basis import Basis, basis
-from analysis.plan.outcomes import Outcome, outcome_of
+from analysis.plan.basis import Basis, basis, without_prices
+from analysis.plan.confirming import confirm
+from analysis.plan.outcomes import Outcome
 from analysis.plan.pareto import pareto
 from analysis.plan.question import Question
-from analysis.plan.searching import Trials, search
+from analysis.plan.searching import search
 from analysis.sensitivity import Gain
+from analysis.sweep.points import FAILED, WRONG, Record
 from simulator.errors import InputError
 
-MOST_CONFIRMED = 16
-ROUNDS = 4
-COUNTED = ("tried", "failed", "refused", "broken", "reasons", "notes")
+COUNTED = ("tried", "failed", "wrong", "defects", "refused", "broken", "reasons", "notes")
 UNKNOWN = {
     "usd": "no price is known for some options; their cost is unknown and loses against any that is known",
     "kwh": "no power is known for some options; their energy is unknown and loses against any that is known",
@@ -29,8 +29,9 @@ class Answered:
     """The answer: plans that nothing beats, fastest first, or what would make the question feasible.
 
     `chosen` is the place of the plan that `gains` speak of: the cheapest, or the fastest where no
-    cost is known. `tried` counts candidates, `failed` those that cannot run, `refused` those that
-    break a limit, and `broken` how many break which. `basis` is what the answer rests on.
+    cost is known. `tried` counts candidates, `failed` those that cannot run, of which `wrong` are refused
+    as input and `defects` failed for what is no fault of theirs; `refused` those that break a limit, and
+    `broken` how many break which. `basis` is what the answer rests on.
     """
 
     name: str
@@ -45,6 +46,8 @@ class Answered:
     notes: list[str]
     broken: dict[str, int]
     basis: Basis
+    wrong: int = 0
+    defects: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as plain data."""
@@ -73,24 +76,38 @@ def answer(
     not as many plans as `choose` asks for.
     """
     trials = search(question, executor, watch)
-    allowed = [one for one in trials.outcomes if not one.over]
-    confirmed = _confirmed(trials, trials.outcomes)
-    plans = pareto([one for one in confirmed.values() if not one.over])
-    place = _chosen(plans, choose)
+    left = confirm(trials)
+    confirmed, known = list(trials.confirmed.values()), trials.known
+    plans = pareto([one for one in confirmed if not one.over])
+    place, failures = _chosen(plans, choose), trials.failures
     return Answered(
         name=question.name,
         plans=plans,
         chosen=place,
         gains=[] if place is None else improvements(question, plans[place]),
-        changes=[] if plans else changes([confirmed.get(one.candidate.key, one) for one in trials.outcomes]),
+        changes=[] if plans else changes(confirmed),
         tried=len(trials.tried),
-        failed=len(trials.failures),
-        refused=len(trials.outcomes) - len(allowed),
-        reasons=list(reasons(trials.failures)),
-        notes=_notes(question, plans),
-        broken=_broken(trials.outcomes),
+        failed=len(failures),
+        refused=sum(bool(one.over) for one in known),
+        reasons=list(reasons(failures)),
+        notes=[*_incomplete(left, failures), *_notes(question, plans)],
+        broken=_broken(known),
         basis=basis(question),
+        wrong=_count(failures, WRONG),
+        defects=_count(failures, FAILED),
     )
+
+
+def _count(failures: Sequence[Record], status: str) -> int:
+    return sum(record["status"] == status for record in failures)
+
+
+def _incomplete(left: int, failures: Sequence[Record]) -> Iterator[str]:
+    """Say what keeps the plans from being all that there are."""
+    if left:
+        yield f"{left:,} more were not confirmed event by event and are not shown; fewer options show all"
+    if defects := _count(failures, FAILED):
+        yield f"{defects:,} candidates failed for no fault of theirs: plans may be missing"
 
 
 def _chosen(plans: Sequence[Outcome], choose: int | None) -> int | None:
@@ -105,34 +122,8 @@ def _chosen(plans: Sequence[Outcome], choose: int | None) -> int | None:
 
 def _broken(outcomes: Sequence[Outcome]) -> dict[str, int]:
     """Return how many candidates break which limit, the commonest first; one may break several."""
-    counts = Counter(name for one in outcomes for name in dict.fromkeys(name for name, _, _ in one.over))
+    counts = Counter(name for one in outcomes for name in dict.fromkeys(limit.name for limit in one.over))
     return dict(counts.most_common())
-
-
-def _confirmed(trials: Trials, outcomes: Sequence[Outcome]) -> dict[str, Outcome]:
-    """Run what will be spoken of on the event engine, where stages share resources; return that by key.
-
-    What turns out slower may be beaten then or break a limit, and others take its place: they are run, too,
-    for a few rounds. Of more than MOST_CONFIRMED at a time, evenly spread ones are run.
-    """
-    found: dict[str, Outcome] = {}
-    for _ in range(ROUNDS):
-        known = [found.get(one.candidate.key, one) for one in outcomes]
-        spoken = pareto([one for one in known if not one.over]) or [one.outcome for one in changes(known)]
-        fresh = [one.candidate for one in _spread(spoken) if one.candidate.key not in found]
-        records = trials.run(fresh, "events") if fresh else []
-        for candidate, record in zip(fresh, records, strict=True):
-            again = outcome_of(trials.question, candidate, record)
-            assert again is not None, "what fits on one engine fits on the other"
-            found[candidate.key] = again
-    return found
-
-
-def _spread(plans: Sequence[Outcome]) -> list[Outcome]:
-    if len(plans) <= MOST_CONFIRMED:
-        return list(plans)
-    last = len(plans) - 1
-    return [plans[round(place * last / (MOST_CONFIRMED - 1))] for place in range(MOST_CONFIRMED)]
 
 
 def _cheapest(plans: Sequence[Outcome]) -> int:
@@ -146,5 +137,5 @@ def _notes(question: Question, plans: Sequence[Outcome]) -> list[str]:
     if not question.spec.limits.staleness_steps:
         found.append("only synchronous policies are allowed (limits.staleness_steps: 0)")
     if any(plan.record["interval_low_ms"] is None for plan in plans):
-        found.append("no interval: the scenario's parameters carry none")
-    return found + list(dict.fromkeys(plan.record["notes"] for plan in plans if plan.record["notes"]))
+        found.append("no interval was asked for (run.interval in the scenario)")
+    return found + [note for note in dict.fromkeys(without_prices(p.record["notes"]) for p in plans) if note]

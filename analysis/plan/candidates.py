@@ -45,7 +45,12 @@ class Space:
         if not kept:
             where = self.question.document.where(("limits", "workers"))
             raise InputError(f"no candidate has at most {allowed} workers", where)
-        return (kept, list(self._policies()), spec.sharding or (None,), spec.batch or (None,))
+        return (
+            kept,
+            [policy for _, policy in self.placed_policies()],
+            spec.sharding or (None,),
+            spec.batch or (None,),
+        )
 
     @property
     def size(self) -> int:
@@ -55,18 +60,18 @@ class Space:
             count *= len(axis)
         return count
 
-    def _policies(self) -> Iterator[dict[str, Any]]:
-        """Yield each policy as it stands, or once per number of micro-batches where it needs one."""
+    def placed_policies(self) -> Iterator[tuple[int, dict[str, Any]]]:
+        """Yield each policy with its place in the list, once per number of micro-batches it is to have."""
         counts = self.question.spec.micro_batches
         for place, policy in enumerate(self.question.spec.policies):
             self._check_kind(place, policy.get("kind"))
             if "micro_batches" not in catalog.taken_by(str(policy.get("kind"))) or "micro_batches" in policy:
-                yield policy
+                yield place, policy
                 continue
             if not counts:
                 where = self.question.document.where(("policies", place))
                 raise InputError("needs micro_batches, here or as a list of the question", where)
-            yield from ({**policy, "micro_batches": count} for count in counts)
+            yield from ((place, {**policy, "micro_batches": count}) for count in counts)
 
     def _check_kind(self, place: int, kind: object) -> None:
         known = {*catalog.names(), "nested"}
@@ -95,7 +100,10 @@ class Space:
 
         Raises InputError that names the option and the setting.
         """
-        rest = (axis[0] for axis in self.axes[1:])
+        return self.built(option, tuple(axis[0] for axis in self.axes[1:]))
+
+    def built(self, option: HardwareSpec, rest: Choice) -> Scenario:
+        """Return the scenario on `option` with a policy, a sharding and a batch, of its own size."""
         settings = self.at(((option, option.workers[0]), *rest)).settings
         sized = tuple(one for one in settings if one[0] != WORKERS)
         return at_point(self.question.base, sized, option.name)

@@ -8,10 +8,9 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
+from analysis.times import HOUR_S
 from simulator.scenario.base import Spec
 from simulator.scenario.fields import EnergyPrice, Fraction, MoneyRate, Power, Price, Time
-
-HOUR_S = 3600.0
 
 
 class OwnershipSpec(Spec):

@@ -7,9 +7,39 @@ from typing import Any
 from analysis.plan.candidates import Candidate
 from analysis.plan.question import Question
 from analysis.sweep.points import DONE, Record
+from analysis.times import HOUR_S
 
-HOUR_S = 3600.0
-Limit = tuple[str, float, float]  # what is limited, what the candidate has, what is allowed
+
+@dataclass(frozen=True)
+class Limit:
+    """A limit that a candidate breaks: what is limited, what it `has` (None: unknown), what is `allowed`.
+
+    `least`: the limit is a minimum.
+    """
+
+    name: str
+    has: float | None
+    allowed: float
+    least: bool = False
+
+    @property
+    def broken(self) -> bool:
+        """Whether it is broken; a limit on what is not known is."""
+        if self.has is None:
+            return True
+        return self.has < self.allowed if self.least else self.has > self.allowed
+
+    @property
+    def excess(self) -> float:
+        """By which factor; a limit of 0 counts what is over it, what is not known is infinitely far."""
+        if self.has is None:
+            return float("inf")
+        if self.least:
+            return self.allowed / self.has
+        return self.has / self.allowed if self.allowed else 1.0 + self.has
+
+
+THROUGHPUT = "samples/s"
 
 
 @dataclass(frozen=True)
@@ -81,21 +111,23 @@ def _watts(own: float | None, candidate: Candidate, record: Record) -> float | N
 
 
 def _over(question: Question, outcome: Outcome) -> Iterator[Limit]:
-    """Yield the limits that an outcome breaks; a limit on what is not known is broken."""
-    for name, has, allowed in _limits(question, outcome):
-        if allowed is not None and (has is None or has > allowed):
-            yield name, float("inf") if has is None else has, allowed
+    """Yield the limits that an outcome breaks."""
+    found = (
+        Limit(name, has, allowed, name == THROUGHPUT)
+        for name, has, allowed in _limits(question, outcome)
+        if allowed is not None
+    )
+    return (limit for limit in found if limit.broken)
 
 
 def _limits(question: Question, outcome: Outcome) -> Sequence[tuple[str, float | None, float | None]]:
     target, limits = question.spec.target, question.spec.limits
     samples = target.samples
-    seconds = None if target.throughput is None else samples / target.throughput
     per_million = None if outcome.usd is None else outcome.usd / samples * 1e6
     joules = None if outcome.kwh is None else outcome.kwh * 3.6e6 / samples
     return (
         ("hours", outcome.hours, None if target.within is None else target.within / HOUR_S),
-        ("hours", outcome.hours, None if seconds is None else seconds / HOUR_S),
+        (THROUGHPUT, outcome.record["throughput_samples_per_s"], target.throughput),
         ("USD", outcome.usd, target.budget),
         ("USD per million samples", per_million, target.usd_per_million_samples),
         ("J per sample", joules, target.energy_per_sample),

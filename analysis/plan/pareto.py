@@ -8,7 +8,8 @@ from analysis.plan.outcomes import Outcome
 def pareto(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """Return the outcomes that none other dominates, by hours; of equal ones the first.
 
-    One dominates another when it is at least as good in every goal that both know and better in one.
+    One dominates another when it is at least as good in every goal and better in one. A goal that is not
+    known counts as infinite: it loses against any that is known, and two that are not known are equal.
     """
     ranked = sorted(outcomes, key=lambda one: tuple(_known(goal) for goal in one.goals))
     kept: list[Outcome] = []
@@ -16,6 +17,16 @@ def pareto(outcomes: Sequence[Outcome]) -> list[Outcome]:
         if not any(_dominates(other, outcome) for other in kept):
             kept = [other for other in kept if not _dominates(outcome, other)] + [outcome]
     return kept
+
+
+def best_of_each(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """Return the best outcome in each goal that is known of any, each once; of equal ones the first."""
+    found: dict[int, Outcome] = {}
+    for place in range(len(outcomes[0].goals) if outcomes else 0):
+        best = min(range(len(outcomes)), key=lambda one: _known(outcomes[one].goals[place]))
+        if outcomes[best].goals[place] is not None:
+            found[best] = outcomes[best]
+    return list(found.values())
 
 
 def _known(goal: float | None) -> float:

@@ -1,19 +1,18 @@
 """The chosen plan as files: its scenario, which `recscale run` repeats, and the whole answer."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from shutil import copyfile
 from typing import Any
 
 from analysis.plan.answering import Answered
+from analysis.plan.basis import Figure
 from analysis.plan.question import Question
 from analysis.sweep.points import at_point
-from simulator.errors import InputError
 from simulator.results.export import replacing, write_json
+from simulator.scenario.named_files import named_files
 from simulator.scenario.places import inside
 
 ANSWER, SCENARIO = "answer.json", "scenario.yaml"
-LONGEST_PATH = 1000
 
 
 def save_plan(question: Question, answered: Answered, folder: Path) -> list[Path]:
@@ -26,36 +25,47 @@ def save_plan(question: Question, answered: Answered, folder: Path) -> list[Path
         return [folder / ANSWER]
     scenario = at_point(question.base, answered.plans[answered.chosen].candidate.settings)
     data = {"name": scenario.name, **scenario.document.data}
-    copied = [
-        _copied(source, folder / name) for name, source in _files(data, Path(question.base.file).parent)
-    ]
-    _write_scenario(
-        folder / SCENARIO, data, f"Plan {answered.chosen + 1} of {len(answered.plans)} for a question"
-    )
+    home = Path(question.base.file).parent
+    copied = [_copied(inside(home, name), inside(folder, name)) for name in _named(data)]
+    _write_scenario(folder / SCENARIO, data, _head(answered))
     return [folder / SCENARIO, folder / ANSWER, *copied]
 
 
-def _write_scenario(path: Path, data: dict[str, Any], what: str) -> None:
+def costs_of_its_own(answered: Answered) -> str:
+    """Say what a run of the chosen plan cannot know: prices and powers that stand in the question alone."""
+    if answered.chosen is None:
+        return ""
+    plan = answered.plans[answered.chosen]
+    rate = next(one for one in answered.basis.rates if one.hardware == plan.candidate.hardware)
+    pairs = ((rate.usd_per_hour, "USD/h"), (rate.watts, "W"))
+    own = [f"{one.amount:,.6g} {unit}" for one, unit in pairs if one.amount is not None and _asked(one)]
+    told = f"the plan counts {' and '.join(own)} per accelerator, as the question says"
+    return f"{told}; a run of this file counts what its cluster says" if own else ""
+
+
+def _asked(figure: Figure) -> bool:
+    """Whether it is the question that says so (see `basis`)."""
+    return figure.of.startswith("money.")
+
+
+def _head(answered: Answered) -> str:
+    """Return the comment at the head of the scenario."""
+    what = f"Plan {(answered.chosen or 0) + 1} of {len(answered.plans)} for a question"
+    costs = costs_of_its_own(answered)
+    return "".join(f"# {line}.\n" for line in (f"{what}; `recscale plan --out` wrote it", costs) if line)
+
+
+def _write_scenario(path: Path, data: dict[str, Any], head: str) -> None:
     import yaml
 
     text = yaml.safe_dump(data, sort_keys=False, allow_unicode=True, width=110)
     with replacing(path) as unfinished:
-        unfinished.write_text(f"# {what}; `recscale plan --out` wrote it.\n{text}", encoding="utf-8")
+        unfinished.write_text(head + text, encoding="utf-8")
 
 
-def _files(part: Any, folder: Path) -> Iterator[tuple[str, Path]]:
-    """Yield the files in `folder` or below that a scenario names, by their names in it."""
-    if isinstance(part, dict | list):
-        for item in part.values() if isinstance(part, dict) else part:
-            yield from _files(item, folder)
-    elif isinstance(part, str) and 0 < len(part) <= LONGEST_PATH and ".." not in Path(part).parts:
-        try:
-            source = inside(folder, part)
-            found = source.is_file()
-        except (InputError, OSError, ValueError):  # text that is no path
-            return
-        if found:
-            yield part, source
+def _named(data: dict[str, Any]) -> list[str]:
+    """Return the files that a scenario names, each once."""
+    return list(dict.fromkeys(named_files(data)))
 
 
 def _copied(source: Path, target: Path) -> Path:

@@ -1,14 +1,15 @@
 """Trying candidates: all of them side by side, or those that Optuna's sampler picks."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor
+from concurrent.futures import BrokenExecutor, Executor, Future
 from dataclasses import dataclass, field
 from typing import Any
 
 from analysis.plan.candidates import Candidate, Space
 from analysis.plan.outcomes import Outcome, outcome_of
 from analysis.plan.question import Question, SearchSpec
-from analysis.sweep.points import DONE, Record, Task, run_task
+from analysis.sweep.points import DONE, FAILED, Record, Task, failure, run_task
+from analysis.sweep.running import LOST
 from simulator.errors import InputError
 
 PER_TASK = 8
@@ -16,26 +17,44 @@ PER_TASK = 8
 
 @dataclass
 class Trials:
-    """What was tried: candidates and their records by key, each candidate once."""
+    """What was tried: candidates and their records by key, each candidate once.
+
+    `confirmed` holds the outcomes of those that were run event by event, too, by key.
+    """
 
     question: Question
     executor: Executor
     watch: Callable[[int, int], None]
     tried: dict[str, tuple[Candidate, Record]] = field(default_factory=dict)
+    confirmed: dict[str, Outcome] = field(default_factory=dict)
 
-    def run(self, candidates: Sequence[Candidate], engine: str) -> list[Record]:
-        """Return the records of `candidates`, run side by side on `engine`."""
-        space = Space(self.question)
+    def run(self, candidates: Sequence[Candidate], engine: str, per_task: int = PER_TASK) -> list[Record]:
+        """Return the records of `candidates`, run side by side on `engine`.
+
+        What was with a process that died is run again alone; what kills it then, too, has failed.
+        """
+        space, base = Space(self.question), self.question.base
         points = [space.point(candidate, engine) for candidate in candidates]
-        tasks = [
-            Task(self.question.base, engine, tuple(points[start : start + PER_TASK]))
-            for start in range(0, len(points), PER_TASK)
-        ]
+        starts = range(0, len(points), per_task)
+        tasks = [Task(base, engine, tuple(points[start : start + per_task])) for start in starts]
         found: list[Record] = []
-        for records in self.executor.map(run_task, tasks):
-            found += records
+        for task, future in [(task, self.executor.submit(run_task, task)) for task in tasks]:
+            found += self._came_back(task, future)
             self.watch(len(self.tried) + len(found), self._in_all(len(points)))
         return found
+
+    def _came_back(self, task: Task, future: "Future[list[Record]]") -> list[Record]:
+        try:
+            return future.result()
+        except BrokenExecutor:
+            alone = [Task(task.base, task.engine, (point,)) for point in task.points]
+            return [record for one in alone for record in self._alone(one)]
+
+    def _alone(self, task: Task) -> list[Record]:
+        try:
+            return self.executor.submit(run_task, task).result()
+        except BrokenExecutor:
+            return [failure(task.points[0], FAILED, LOST)]
 
     def _in_all(self, now: int) -> int:
         search = self.question.spec.search
@@ -47,10 +66,21 @@ class Trials:
         for candidate, record in zip(fresh, self.run(fresh, "vector"), strict=True):
             self.tried[candidate.key] = candidate, record
 
+    def confirm(self, candidates: Sequence[Candidate]) -> None:
+        """Run candidates event by event; one that cannot run so joins the failures."""
+        for candidate, record in zip(candidates, self.run(candidates, "events", 1), strict=True):
+            outcome = outcome_of(self.question, candidate, record)
+            if outcome is None:
+                self.tried[candidate.key] = candidate, record
+            else:
+                self.confirmed[candidate.key] = outcome
+
     @property
-    def outcomes(self) -> list[Outcome]:
-        """The outcomes of all that can run."""
-        found = (outcome_of(self.question, *one) for one in self.tried.values())
+    def known(self) -> list[Outcome]:
+        """The outcomes of all that can run, as confirmed where they were."""
+        found = (
+            self.confirmed.get(key) or outcome_of(self.question, *one) for key, one in self.tried.items()
+        )
         return [outcome for outcome in found if outcome is not None]
 
     @property

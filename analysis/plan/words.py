@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from analysis.plan.question import LimitsSpec, TargetSpec
-
-HOUR_S = 3600.0
+from analysis.times import HOUR_S
 
 
 def in_words(part: Mapping[str, Any]) -> str:

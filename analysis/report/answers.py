@@ -5,8 +5,8 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field
 
 from analysis.report.records import AboveZero, Count, Name, Number, Part
+from analysis.times import HOUR_S
 
-HOUR_S = 3600.0
 LONGEST = 2000
 
 
@@ -84,6 +84,7 @@ class Rate(Part):
     hardware: Name
     usd_per_hour: Figure
     watts: Figure
+    unlike: tuple[Name, ...] = ()
 
 
 class Basis(Part):

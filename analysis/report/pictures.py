@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Callable, Iterator, Sequence
+from itertools import starmap
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,16 +19,15 @@ PNG = b"\x89PNG\r\n\x1a\n"
 def breakdown(found: Found) -> Section:
     """Draw where the time of each step goes."""
     scenarios = by_scenario(related(found.rows))
-    return section("Breakdown", *map(_bars, _first(scenarios)), _left_out(scenarios))
+    return section("Breakdown", *starmap(_bars, _first(scenarios)), _left_out(scenarios))
 
 
-def _bars(rows: Sequence[Related]) -> str:
+def _bars(name: str, rows: Sequence[Related]) -> str:
     shown = rows if len(rows) <= MOST_BARS else _ends(rows)
     cut = (
         "" if len(shown) == len(rows) else f" {len(shown)} of {len(rows):,} results: fewest and most workers."
     )
     picture = drawn(lambda path: draw_breakdown([one.drawn for one in shown[:MOST_BARS]], path))
-    name = rows[0].row.scenario
     return figure(picture, f"{name}: compute, and what the compute stream waits for.{cut}")
 
 
@@ -41,12 +41,11 @@ def scaling(found: Found) -> Section:
     """Draw how each policy scales, where several sizes were run."""
     scenarios = by_scenario(related(found.rows))
     several = {name: rows for name, rows in scenarios.items() if any(one.efficiency for one in rows)}
-    return section("Scaling", *map(_curves, _first(several)), _left_out(several))
+    return section("Scaling", *starmap(_curves, _first(several)), _left_out(several))
 
 
-def _curves(rows: Sequence[Related]) -> str:
+def _curves(name: str, rows: Sequence[Related]) -> str:
     picture = drawn(lambda path: draw_scaling([one.drawn for one in rows], path))
-    name = rows[0].row.scenario
     return figure(picture, f"{name}: samples/s per worker over that on the policy's fewest workers.")
 
 
@@ -56,18 +55,17 @@ def cost(found: Found) -> Section:
         [Related(row, None, None) for row in found.rows if row.usd_per_million is not None]
     )
     several = {name: rows for name, rows in scenarios.items() if len(rows) > 1}
-    return section("Cost", *map(_front, _first(several)), _left_out(several))
+    return section("Cost", *starmap(_front, _first(several)), _left_out(several))
 
 
-def _front(rows: Sequence[Related]) -> str:
+def _front(name: str, rows: Sequence[Related]) -> str:
     best = [Related(row, None, None).drawn for row in front([one.row for one in rows])]
     picture = drawn(lambda path: draw_front([one.drawn for one in rows], best, path))
-    name = rows[0].row.scenario
     return figure(picture, f"{name}: the line joins what nothing beats in both samples/s and cost.")
 
 
-def _first(scenarios: dict[str, list[Related]]) -> list[list[Related]]:
-    return list(scenarios.values())[:MOST_SCENARIOS]
+def _first(scenarios: dict[str, list[Related]]) -> list[tuple[str, list[Related]]]:
+    return list(scenarios.items())[:MOST_SCENARIOS]
 
 
 def _left_out(scenarios: dict[str, list[Related]]) -> str:

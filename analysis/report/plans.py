@@ -146,6 +146,7 @@ def _gains(answer: Answer) -> str:
         for one in answer.gains[:MOST_GAINS]
     )
     lead = (
-        "What 10 % more of each physical parameter would bring to the plan marked >; others change nothing:"
+        "What 10 % more of each physical parameter (of a time: less) would bring to the plan marked >; "
+        "others change nothing:"
     )
     return paragraph(lead) + table(columns, lines)

@@ -33,6 +33,8 @@ class Point(Part):
     notes: str = Field(max_length=1_000_000)
     settings: dict[str, Any]
     exposed: dict[str, Number]
+    engine: Name
+    job: Name
 
     @field_validator("settings", mode="before")
     @classmethod
@@ -63,6 +65,8 @@ class Point(Part):
             None if low is None or high is None else (low, high),
             BEYOND in self.notes,
             short(", ".join(self._set())),
+            short(self.engine),
+            self.job,
         )
 
     def _set(self) -> Iterator[str]:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from analysis.jobs import job_of
 from simulator.errors import InputError, Where, printable
 from simulator.results.report import EXPOSED_KINDS
 
@@ -45,7 +46,8 @@ class Row:
     """One result, wherever it was found. Times in ms per step; `parts` is what a step is spent on.
 
     `band` is the interval of the step and `beyond` whether it lies outside of what fits have seen; `at`
-    says what else a sweep had set, or which engine made a run.
+    says what else a sweep had set. `engine` made it, and `job` tells which rows do the same job but for
+    policy and workers: only those are held against each other.
     """
 
     scenario: str
@@ -61,6 +63,8 @@ class Row:
     band: tuple[float, float] | None = None
     beyond: bool = False
     at: str = ""
+    engine: str = ""
+    job: str = ""
 
 
 def families(stages: Sequence[str]) -> tuple[str, ...]:
@@ -145,8 +149,15 @@ class Kind(Part):
 class Setup(Part):
     """What a report reads of the resolved scenario."""
 
+    model_config = ConfigDict(extra="allow")
+
     policy: Kind
     cluster: dict[str, Any]
+
+    @property
+    def job(self) -> str:
+        """The name of what the run does but for policy and workers."""
+        return job_of(self.model_dump())
 
 
 class RunRecord(Part):
@@ -176,5 +187,6 @@ class RunRecord(Part):
             families(told.bottleneck),
             (told.interval_ms.low, told.interval_ms.high) if told.interval_ms else None,
             bool(told.extrapolated),
-            f"engine {short(self.engine)}",
+            engine=short(self.engine),
+            job=self.scenario.job,
         )

@@ -1,20 +1,22 @@
 """Rows of a report in relation to each other: speed-up, scaling efficiency, and what stands for many."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from analysis.ratios import efficiency, speed_up
 from analysis.report.records import Row
 
 REFERENCE = "serialized"
+Sizes = dict[int, Row]
 
 
 @dataclass(frozen=True)
 class Related:
     """A row with its speed-up over serialized at the same workers, and its scaling efficiency.
 
-    The latter is throughput per worker over that of the policy's fewest workers. None where there is
-    nothing to hold the row against.
+    The latter is throughput per worker over that of the policy's fewest workers. Both are over rows that do
+    the same job on the same engine, whichever of several is shown. None where there is none.
     """
 
     row: Row
@@ -39,39 +41,45 @@ class Related:
 
 
 def related(rows: Sequence[Row]) -> list[Related]:
-    """Return one row per scenario, policy and number of workers, the one with most samples/s, related.
+    """Return the row with most samples/s per scenario, engine, policy and number of workers, related.
 
-    Scenarios and workers are in order; of policies, serialized comes first and the others by name.
+    Scenarios, engines and workers are in order; of policies, serialized comes first and the others by name.
     """
-    best: dict[tuple[str, str], dict[int, Row]] = {}
+    shown = _best(rows, lambda row: (row.scenario, row.engine, row.policy))
+    alike = _best(rows, lambda row: (row.scenario, row.engine, row.policy, row.job))
+    order = sorted(shown, key=lambda key: (key[:2], key[2] != REFERENCE, key[2]))
+    return [_related(sizes[size], alike) for sizes in map(shown.__getitem__, order) for size in sorted(sizes)]
+
+
+def _best(rows: Sequence[Row], key: Callable[[Row], tuple[str, ...]]) -> dict[tuple[str, ...], Sizes]:
+    """Return the row with most samples/s for each key and number of workers."""
+    best: dict[tuple[str, ...], Sizes] = {}
     for row in rows:
-        sizes = best.setdefault((row.scenario, row.policy), {})
+        sizes = best.setdefault(key(row), {})
         if row.workers not in sizes or row.throughput > sizes[row.workers].throughput:
             sizes[row.workers] = row
-    order = sorted(best, key=lambda key: (key[0], key[1] != REFERENCE, key[1]))
-    return [_related(sizes[size], best) for sizes in map(best.__getitem__, order) for size in sorted(sizes)]
+    return best
 
 
-def _related(row: Row, best: dict[tuple[str, str], dict[int, Row]]) -> Related:
-    serial = best.get((row.scenario, REFERENCE), {}).get(row.workers)
-    mine = best[row.scenario, row.policy]
-    fewest = mine[min(mine)]
-    return Related(
-        row,
-        None if serial is None else serial.step_ms / row.step_ms,
-        _per_worker(row) / _per_worker(fewest) if len(mine) > 1 else None,
-    )
-
-
-def _per_worker(row: Row) -> float:
-    return row.throughput / row.workers
+def _related(row: Row, alike: dict[tuple[str, ...], Sizes]) -> Related:
+    serial = alike.get((row.scenario, row.engine, REFERENCE, row.job), {}).get(row.workers)
+    mine = alike[row.scenario, row.engine, row.policy, row.job]
+    least = mine[min(mine)]
+    scaled = efficiency(row.throughput, row.workers, least.throughput, least.workers)
+    faster = speed_up(row.step_ms, None if serial is None else serial.step_ms)
+    return Related(row, faster, scaled if len(mine) > 1 else None)
 
 
 def by_scenario(rows: Sequence[Related]) -> dict[str, list[Related]]:
-    """Return the rows of each scenario, in order."""
+    """Return the rows of each scenario, in order; where several engines made them, of each engine apart."""
+    engines: dict[str, set[str]] = {}
+    for one in rows:
+        engines.setdefault(one.row.scenario, set()).add(one.row.engine)
     found: dict[str, list[Related]] = {}
     for one in rows:
-        found.setdefault(one.row.scenario, []).append(one)
+        row = one.row
+        apart = f" (engine {row.engine})" if row.engine and len(engines[row.scenario]) > 1 else ""
+        found.setdefault(row.scenario + apart, []).append(one)
     return found
 
 

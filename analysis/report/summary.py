@@ -27,8 +27,9 @@ COLUMNS = (
 MEANING = (
     "A step is the time between two completed updates on the slowest worker. Speed-up is over the policy "
     '"serialized" on as many workers, scaling is samples/s per worker over that on the policy\'s fewest '
-    "workers, memory is that of the fullest accelerator. The bottleneck is the chain of stages that no step "
-    "can be shorter than."
+    "workers; both are between results of one engine that differ in policy and workers alone, and left empty "
+    "where there are none. Memory is that of the fullest accelerator. The bottleneck is the chain of stages "
+    "that no step can be shorter than."
 )
 CHOSEN = "Of several results with the same policy and workers, the one with most samples/s is shown."
 BEYOND = "*: beyond the sizes that the scenario's numbers were fitted at; see the assumptions."
@@ -78,7 +79,7 @@ def _line(one: Related) -> Sequence[object]:
         format_bytes(row.memory),
         or_dash(row.usd_per_million, "{:.4g}"),
         ", ".join(row.bottleneck[:3]) + (", ..." if len(row.bottleneck) > 3 else ""),
-        row.at,
+        ", ".join(filter(None, (row.at, row.engine and f"engine {row.engine}"))),
     )
 
 

@@ -16,7 +16,10 @@ if TYPE_CHECKING:
     import pandas
     import pyarrow
 
-TEXTS = ("key", "status", "error", "scenario_hash", "scenario", "policy", "consistency", "bottleneck")
+TEXTS = (
+    *("key", "status", "error", "scenario_hash", "scenario", "policy", "consistency", "bottleneck"),
+    *("engine", "fidelity", "job"),
+)
 LONG_TEXTS = ("notes", "settings")
 NUMBERS = (
     "workers",
@@ -31,6 +34,7 @@ NUMBERS = (
     *(f"peak_memory_{place}_bytes" for place in ("hbm", "host")),
     *("usd_per_million_samples", "joules_per_sample"),
 )
+COLUMNS = frozenset((*TEXTS, *NUMBERS, *LONG_TEXTS))
 PARTS = "points"
 
 
@@ -84,13 +88,13 @@ class Dataset:
     def frame(self, wanted: Iterable[str] | None = None) -> "pandas.DataFrame":
         """Return the records as a table, with one column per path that was set.
 
-        Columns of settings are numbers where all values are, and text otherwise.
+        Columns of settings are numbers where all values are, and text otherwise; see `with_settings`.
         """
         import pandas
 
         keys = sorted(self.keys()) if wanted is None else wanted
-        records = [_with_settings(record) for record in self.records(keys)]
-        return pandas.DataFrame(records).drop(columns="settings", errors="ignore")
+        records = [with_settings(record) for record in self.records(keys)]
+        return pandas.DataFrame(records)
 
     def _read(self, part: Path, columns: list[str] | None = None) -> Any:
         import pyarrow
@@ -106,9 +110,15 @@ class Dataset:
         return found
 
 
-def _with_settings(record: Record) -> Record:
+def with_settings(record: Record) -> Record:
+    """Return a record with what it set under the paths that set it, first; parts of a scenario as JSON.
+
+    A path that is also the name of a column stands as `settings.PATH`: `policy` holds the kind that ran,
+    `settings.policy` the policy as it was set.
+    """
     settings = json.loads(record["settings"])
-    return {**{path: _plain(value) for path, value in settings.items()}, **record}
+    made = {f"settings.{path}" if path in COLUMNS else path: _plain(it) for path, it in settings.items()}
+    return {**made, **{name: value for name, value in record.items() if name != "settings"}}
 
 
 def _plain(value: Any) -> Any:

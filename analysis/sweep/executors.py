@@ -3,7 +3,7 @@
 import multiprocessing
 import os
 import threading
-from concurrent.futures import Executor, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from multiprocessing.connection import wait
 from typing import Any, Protocol
 
@@ -32,6 +32,28 @@ class LocalProcesses:
         """Return a pool of processes."""
         context = multiprocessing.get_context("spawn")
         return ProcessPoolExecutor(self.count, mp_context=context, initializer=end_with_parent)
+
+
+class LastingProcesses(Executor):
+    """Local processes that start again after one of them was killed; what was with them is lost and told."""
+
+    def __init__(self, count: int) -> None:
+        """Take the number of processes."""
+        self._processes = LocalProcesses(count)
+        self._pool = self._processes.start()
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Send work to a process."""
+        try:
+            return self._pool.submit(fn, *args, **kwargs)
+        except BrokenExecutor:
+            self._pool.shutdown(wait=False)
+            self._pool = self._processes.start()
+            return self._pool.submit(fn, *args, **kwargs)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """End the processes."""
+        self._pool.shutdown(wait, cancel_futures=cancel_futures)
 
 
 def end_with_parent() -> None:

@@ -16,6 +16,7 @@ from analysis.asked import read_asked, read_base
 from analysis.sweep.axes import AxisSpec, SampleSpec, Setting, repeated, undone
 from simulator.scenario.base import Spec
 from simulator.scenario.document import Document
+from simulator.scenario.named_files import contents
 
 MOST_POINTS = 1_000_000
 
@@ -55,7 +56,7 @@ class Grid:
 
     spec: GridSpec
     base: Document
-    file: str
+    document: Document
 
     def on(self, engine: str) -> "Grid":
         """Return the same grid on another engine."""
@@ -88,9 +89,15 @@ class Grid:
 
 
 def point_of(base: Document, settings: tuple[Setting, ...], engine: str) -> Point:
-    """Return a point, named by what decides its result: scenario, settings, engine and version."""
-    text = _text([base.data, settings, engine, _version()])
+    """Return a point, named by what decides its result: scenario, files, settings, engine and version."""
+    files = contents([base.data, _nested(settings)], Path(base.file).parent)
+    text = _text([base.data, settings, engine, _version(), *([files] if files else [])])
     return Point(hashlib.blake2b(text, digest_size=12).hexdigest(), settings)
+
+
+def _nested(settings: tuple[Setting, ...]) -> list[dict[str, Any]]:
+    """Return settings as parts, so that the last step of a path is the name of what it sets."""
+    return [{path.rpartition(".")[2]: value} for path, value in settings]
 
 
 @cache
@@ -110,4 +117,4 @@ def read_grid(path: Path) -> Grid:
     Raises InputError with file, line and path for anything wrong with either.
     """
     spec, document = read_asked(path, GridSpec, "grid")
-    return Grid(spec, read_base(path, spec, document), str(path))
+    return Grid(spec, read_base(path, spec, document), document)

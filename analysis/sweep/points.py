@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from analysis.jobs import job_of
 from analysis.sweep.axes import WORKERS, Setting
 from analysis.sweep.grid import Point
 from simulator.errors import InfeasibleError, RecscaleError
@@ -43,7 +44,8 @@ def run_point(base: Document, engine: str, point: Point) -> Record:
     except Exception as error:  # a defect of ours in one point must not cost the others
         return failure(point, FAILED, f"{type(error).__name__}: {' '.join(str(error).split())}")
     told = {"key": point.key, "status": DONE, "error": None, "scenario_hash": scenario.hash}
-    return {**told, "policy": scenario.spec.policy.kind, **numbers(report), "settings": text_of(point)}
+    what = {"policy": scenario.spec.policy.kind, "job": job_of(scenario.resolved())}
+    return {**told, **what, **numbers(report), "settings": text_of(point)}
 
 
 def failure(point: Point, status: str, reason: str) -> Record:
@@ -61,7 +63,7 @@ def at_point(base: Document, settings: Sequence[Setting], source: str = "sweep")
     texts = [f"{path}={json.dumps(value)}" for path, value in settings if path != WORKERS]
     scenario = Scenario.of(apply_overrides(base, texts, source))
     workers = dict(settings).get(WORKERS)
-    return scenario if workers is None else scenario.with_workers(workers)
+    return scenario if workers is None else scenario.with_workers(workers, source)
 
 
 def numbers(report: StepReport) -> Record:
@@ -70,6 +72,8 @@ def numbers(report: StepReport) -> Record:
     band = report.interval_ms or {}
     return {
         "scenario": report.scenario,
+        "engine": report.engine,
+        "fidelity": report.fidelity,
         "consistency": report.consistency,
         "bottleneck": "; ".join(report.bottleneck),
         "notes": "; ".join([*report.notes, *(f"beyond data: {what}" for what in report.extrapolated)]),

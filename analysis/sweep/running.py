@@ -18,12 +18,17 @@ LOST = "the process that ran it was killed or ran out of memory, twice"
 
 @dataclass(frozen=True)
 class SweepRequest:
-    """Where results go and who computes them; `finished` is called with the number of points kept."""
+    """Where results go and who computes them.
+
+    `found` is called once with the number of points that are kept already, `finished` with the number of
+    each few that were computed and kept.
+    """
 
     folder: Path
     workers: Workers
     resume: bool = False
     finished: Callable[[int], None] = lambda points: None
+    found: Callable[[int], None] = lambda points: None
 
 
 def sweep(grid: Grid, request: SweepRequest) -> list[Record]:
@@ -38,7 +43,7 @@ def sweep(grid: Grid, request: SweepRequest) -> list[Record]:
     if kept and not request.resume:
         raise InputError("holds results already; --resume continues them", Where(str(request.folder)))
     missing = [point for point in grid.points if point.key not in kept]
-    request.finished(len(grid.points) - len(missing))
+    request.found(len(grid.points) - len(missing))
     for records in _results(grid, missing, request.workers):
         dataset.add(records)
         request.finished(len(records))

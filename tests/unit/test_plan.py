@@ -12,7 +12,7 @@ from analysis.plan import Answered, answer, read_question
 from analysis.plan.advice import changes
 from analysis.plan.candidates import Candidate
 from analysis.plan.money import MoneySpec, OwnershipSpec
-from analysis.plan.outcomes import Outcome
+from analysis.plan.outcomes import Limit, Outcome
 from analysis.plan.pareto import pareto
 from analysis.plan.words import in_words
 from simulator.errors import InputError
@@ -48,7 +48,9 @@ def asked(folder: Path, text: str) -> Answered:
         return answer(read_question(folder / "ask.plan.yaml"), executor)
 
 
-def outcome(hours: float, usd: float | None, kwh: float | None = 1.0, over: tuple = ()) -> Outcome:  # type: ignore[type-arg]
+def outcome(
+    hours: float, usd: float | None, kwh: float | None = 1.0, over: tuple[Limit, ...] = ()
+) -> Outcome:
     return Outcome(Candidate(f"{hours} {usd}", "a", 8, ()), {}, hours, usd, kwh, None, over)
 
 
@@ -103,9 +105,9 @@ def test_an_infeasible_question_says_what_would_make_it_feasible(tmp_path: Path)
 
 
 def test_of_ways_to_feasibility_those_that_change_fewest_limits_are_named() -> None:
-    both = outcome(2, 2, over=(("hours", 2.0, 1.0), ("USD", 2.0, 1.0)))
-    slow = outcome(9, 1, over=(("hours", 9.0, 1.0),))
-    dear = outcome(1, 3, over=(("USD", 3.0, 1.0),))
+    both = outcome(2, 2, over=(Limit("hours", 2.0, 1.0), Limit("USD", 2.0, 1.0)))
+    slow = outcome(9, 1, over=(Limit("hours", 9.0, 1.0),))
+    dear = outcome(1, 3, over=(Limit("USD", 3.0, 1.0),))
     assert [change.outcome for change in changes([both, slow, dear])] == [dear, slow]
 
 
@@ -158,7 +160,28 @@ WRONG = {
     % "": '4: hardware[0].cluster.per_hots: unknown key "per_hots" (did you mean "per_host"?)',
     QUESTION.replace("workers: [8, 16, 32]", "settings: {workload.modle.kind: mlp}, workers: [8]")
     % "": 'hardware[0].settings."workload.modle.kind": unknown key "modle" (did you mean "model"?)',
+    QUESTION.replace("[8, 16, 32]", "[8, 12]") % "": (
+        "hardware[0].workers[1]: 12 workers do not fill hosts of 8: take 8 or 16"
+    ),
+    QUESTION.replace("{kind: stale_prefetch}", "{kind: dual_buffer, bufers: 1}") % "": (
+        '5: policies[1].bufers: unknown key "bufers" (did you mean "buffers"?)'
+    ),
+    QUESTION % "" + "sharding: [{kind: row_wise}, {kind: row_wize}]\n": "7: sharding[1]",
+    QUESTION.replace("workers:", "settings: {policy.buffers: 7}, workers:") % "": (
+        'hardware[0].settings."policy.buffers": is replaced by `policies` of the question: leave it out'
+    ),
+    QUESTION.replace("workers:", "settings: {workload.batch: 77}, workers:") % "" + "batch: [64]\n": (
+        "is replaced by `batch` of the question"
+    ),
+    QUESTION.replace("workers:", "settings: {sharding.tier: hbm}, workers:") % ""
+    + "sharding: [{kind: row_wise}]\n": "is replaced by `sharding` of the question",
 }
+
+
+def test_settings_that_nothing_replaces_reach_the_candidates(tmp_path: Path) -> None:
+    text = QUESTION.replace("workers:", "settings: {workload.batch: 77, sharding.tier: hbm}, workers:") % ""
+    settings = dict(asked(tmp_path, text).plans[0].candidate.settings)
+    assert settings["workload.batch"] == 77 and settings["sharding.tier"] == "hbm"
 
 
 @pytest.mark.parametrize("text", WRONG, ids=lambda text: WRONG[text])
@@ -241,6 +264,18 @@ def test_the_chosen_plan_is_written_as_a_scenario_that_gives_the_same_step(
     report = json.loads(capsys.readouterr().out)
     assert report["step_ms"]["mean"] == plan["step_ms"]
     assert report["ranks"] == plan["workers"]
+
+
+def test_a_price_of_the_question_is_said_to_be_missing_in_the_written_scenario(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out, told = tmp_path / "out", "the plan counts 2 USD/h and 500 W per accelerator, as the question says"
+    assert command(tmp_path, QUESTION % "", "--out", str(out)) == 0
+    assert told in (out / "scenario.yaml").read_text(encoding="utf-8").splitlines()[1]
+    assert told in capsys.readouterr().err
+    text = QUESTION.replace(", money: {price: 2 USD/h, power: 500 W}", "") % ""
+    assert command(tmp_path, text, "--out", str(out)) == 0
+    assert "the plan counts" not in (out / "scenario.yaml").read_text(encoding="utf-8")
 
 
 def test_files_that_the_chosen_scenario_names_go_with_it(tmp_path: Path) -> None:

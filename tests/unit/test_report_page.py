@@ -36,6 +36,7 @@ vary:
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)> $\\frac$ \u202e"
 ANSWER: dict[str, Any] = {
     **{"name": "by-friday", "feasible": True, "chosen": 0, "tried": 12, "failed": 2, "refused": 3},
+    **{"wrong": 1, "defects": 0},
     "plans": [
         {
             **{"hardware": "a100", "workers": workers, "policy": {"kind": "nestpipe", "micro_batches": 4}},
@@ -356,6 +357,21 @@ def test_speed_up_and_scaling_are_ratios_of_the_rows() -> None:
     assert (first.row.policy, first.speedup, first.efficiency) == ("serialized", 1.0, None)
     assert (small.speedup, small.efficiency) == (2.0, 1.0)
     assert (large.speedup, large.efficiency) == (None, 0.75)
+
+
+def test_rows_of_other_jobs_and_other_engines_are_not_held_against_each_other() -> None:
+    mine = row("dbp", 8, 100.0, engine="events", job="a")
+    others = [
+        row("serialized", 8, 50.0, engine="events", job="b"),
+        row("serialized", 8, 50.0, engine="vector", job="a"),
+        row("dbp", 4, 60.0, engine="events", job="b"),
+    ]
+    found = next(one for one in related([mine, *others]) if one.row == mine)
+    assert (found.speedup, found.efficiency) == (None, None)
+    slow, fast = row("serialized", 8, 50.0, job="a"), row("serialized", 8, 80.0, job="b")
+    shown = related([row("dbp", 8, 100.0, job="a"), slow, fast])
+    assert [one.row.throughput for one in shown] == [80.0, 100.0]
+    assert shown[1].speedup == 2.0, "held against the serialized result of its own job"
 
 
 def test_of_several_results_the_one_with_most_samples_per_second_stands() -> None:

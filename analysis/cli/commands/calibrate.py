@@ -49,16 +49,16 @@ def fit(options: FitOptions) -> None:
 def _fit_measured(file: Path, options: FitOptions) -> None:
     from analysis.cli.output import Answer, flat
     from analysis.cli.views.fit_measured import draw_measured
-    from simulator.calibration.fit_catalog import document, fit_table
-    from simulator.calibration.fit_table import read_series
+    from simulator.calibration.fit_measurement import fit_measurement
 
     with progress(f"fitting {file.name}"):
-        fits = fit_table(read_series(file))
+        fits = fit_measurement(file)
     if options.out is not None:
-        _write_text(document(fits), options.out)
-    rows = [one.row() for one in fits]
+        _write_text(fits.to_yaml(), options.out)
+    data = fits.data()
+    rows = [*data["primitives"], *data["gemm"]]
     flattened = [flat({**row, "parameters": _brief(row["parameters"])}) for row in rows]
-    Answer({"primitives": rows}, flattened, lambda console: draw_measured(fits, console)).show(options.format)
+    Answer(data, flattened, lambda console: draw_measured(fits, console)).show(options.format)
 
 
 def _brief(parameters: dict[str, dict[str, float]]) -> str:

@@ -83,8 +83,10 @@ def _read(kind: str, options: CollectiveOptions) -> tuple[Sequence["Imported"], 
     for file in options.files:
         with progress(f"reading {file.name}"):
             log = COLLECTIVES[kind](str(file))
-        tables += completed(log.tables, given)
-        notes += [f"{file}: {note}" for note in log.notes]
+        found = completed(log.tables, given)
+        assumed = dict.fromkeys(one.note for one in found if one.note)
+        tables += found
+        notes += [f"{file}: {note}" for note in (*log.notes, *assumed)]
     return merged(tables), notes
 
 

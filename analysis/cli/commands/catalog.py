@@ -10,7 +10,10 @@ from analysis.cli.options import Format, FormatName
 app = typer.Typer(help="Look up hardware: each number with its source.", rich_markup_mode=None)
 
 Kind = Annotated[
-    str | None, typer.Argument(metavar="KIND", help="accelerator, host, nic, fabric, machine, collective.")
+    str | None,
+    typer.Argument(
+        metavar="KIND", help="accelerator, host, nic, fabric, machine, collective, gemm, software."
+    ),
 ]
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A name from the list.")]
 

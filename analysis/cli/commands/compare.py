@@ -48,22 +48,27 @@ def compare(options: CompareOptions) -> None:
     from analysis.cli.output import Answer, flat
     from analysis.cli.views.comparison import draw_comparison
     from analysis.compare import Request
+    from analysis.naming import told_apart
     from simulator.errors import InfeasibleError
     from simulator.scenario import load
 
-    scenarios = [load(path, options.settings) for path in options.scenarios]
+    scenarios = told_apart([load(path, options.settings) for path in options.scenarios])
+    if len(scenarios) < len(options.scenarios):
+        print("recscale: a scenario is given more than once; shown once", file=sys.stderr)
     policies = _once("--policies", _words(options.policies))
     workers = tuple(map(_count, _once("--workers", _words(options.workers))))
     request = Request(policies, workers, options.micro_batches, options.engine.value)
     _say_what_is_assumed(scenarios, request)
     rows, largest = _compared(scenarios, request)
-    if all(row.step_ms is None for row in rows):
-        raise InfeasibleError(_why_none(rows))
-    if options.plot is not None:
+    none = all(row.step_ms is None for row in rows)
+    if options.plot is not None and not none:
         _plot(rows, largest, options.plot)
     data = [row.to_dict() for row in rows]
     csv = [flat({**row, "notes": list(row["notes"])}) for row in data]
-    Answer(data, csv, lambda console: draw_comparison(rows, console)).show(options.format)
+    if not (none and options.format is Format.table):  # a table without numbers says less than the reasons
+        Answer(data, csv, lambda console: draw_comparison(rows, console)).show(options.format)
+    if none:
+        raise InfeasibleError(_why_none(rows))
 
 
 def _why_none(rows: "list[Row]") -> str:

@@ -3,7 +3,7 @@
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
@@ -37,7 +37,6 @@ def plan(options: PlanOptions) -> None:
     """Search hardware, size, policy and sharding for a target; print what nothing beats, or would help."""
     from analysis.cli.output import Answer, flat
     from analysis.cli.views.plan import draw_answer
-    from simulator.errors import InfeasibleError
 
     question, found = _answered(options)
     data = found.to_dict()
@@ -45,28 +44,48 @@ def plan(options: PlanOptions) -> None:
     Answer(data, rows, lambda console: draw_answer(found, console)).show(options.format)
     if options.out is not None:
         _save(question, found, options.out)
-    if found.tried and found.tried == found.failed:
-        raise InfeasibleError(f"no candidate can run: {found.reasons[0]}")
     if not found.plans:
-        why = f"; {found.changes[0].what} would do" if found.changes else ""
-        raise InfeasibleError(f"no plan meets the target{why}")
+        _no_plan(found)
+    if found.wrong:
+        told = f"{found.wrong:,} of {found.tried:,} candidates are refused as input; the answer says why"
+        print(f"recscale: {told}", file=sys.stderr)
+
+
+def _no_plan(found: "Answered") -> NoReturn:
+    """Raise what there is instead of plans.
+
+    RuntimeError, as a defect, when candidates failed for no fault of theirs: then the answer is not "no".
+    InputError when all are refused as input, and InfeasibleError otherwise.
+    """
+    from simulator.errors import InfeasibleError, InputError
+
+    if found.defects:
+        raise RuntimeError(f"{found.defects:,} of {found.tried:,} candidates failed: {found.reasons[0]}")
+    if found.tried == found.failed:
+        problem = f"no candidate can run: {found.reasons[0]}"
+        raise InputError(problem) if found.wrong == found.tried else InfeasibleError(problem)
+    nearest = next(iter(found.changes), None)
+    would = "" if nearest is None else f"; {nearest.what}{' would do' if nearest.known else ''}"
+    raise InfeasibleError(f"no plan meets the target{would}")
 
 
 def _answered(options: PlanOptions) -> "tuple[Question, Answered]":
     from os import cpu_count
 
     from analysis.plan import answer, read_question
-    from analysis.sweep.executors import LocalProcesses
+    from analysis.sweep.executors import LastingProcesses
 
     question = read_question(options.question)
     choose = None if options.choose is None else options.choose - 1
-    workers = LocalProcesses(options.jobs or cpu_count() or 1)
-    with workers.start() as executor, progress("planning", unit="candidates") as work:
+    processes = LastingProcesses(options.jobs or cpu_count() or 1)
+    with processes as executor, progress("planning", unit="candidates") as work:
         return question, answer(question, executor, choose, work.within)
 
 
 def _save(question: "Question", found: "Answered", folder: Path) -> None:
-    from analysis.plan.saving import save_plan
+    from analysis.plan.saving import costs_of_its_own, save_plan
 
     written = save_plan(question, found, folder)
     print(f"recscale: wrote {', '.join(path.name for path in written)} to {folder}", file=sys.stderr)
+    if costs := costs_of_its_own(found):
+        print(f"recscale: {costs}", file=sys.stderr)

@@ -44,22 +44,46 @@ def sweep(options: SweepOptions) -> None:
     """Run every point of a grid of scenarios, side by side; a killed sweep resumes."""
     from analysis.cli.output import Answer
     from analysis.cli.views.sweep import draw_sweep
+    from analysis.sweep.checking import check_values
+    from analysis.sweep.dataset import with_settings
     from analysis.sweep.grid import read_grid
-    from analysis.sweep.points import DONE
-    from simulator.errors import InfeasibleError, InputError
+    from simulator.errors import InputError
 
     if options.dask is not None and options.jobs is not None:
         raise InputError("--jobs and --dask exclude each other: a scheduler has its own workers")
     grid = read_grid(options.grid)
+    check_values(grid)
     if options.engine is not None:
         grid = grid.on(options.engine.value)
     folder = _nameable(options.out or Path(options.grid.stem))
     records = _run(grid, folder, options)
     print(f"recscale: {len(records):,} points in {folder}", file=sys.stderr)
-    flat = [_row(record) for record in records]
+    flat = [with_settings(record) for record in records]
     Answer(flat, flat, lambda console: draw_sweep(grid, records, console)).show(options.format)
-    if not any(record["status"] == DONE for record in records):
-        raise InfeasibleError(f"no point could run; the first: {records[0]['error']}")
+    _say_what_is_no_answer(records)
+
+
+def _say_what_is_no_answer(records: "list[Record]") -> None:
+    """Say how many points are no answer: refused settings, and defects of ours.
+
+    Raises InputError when all are refused, InfeasibleError when no point can run, and RuntimeError, as a
+    defect, when points failed and none ran.
+    """
+    from analysis.sweep.points import DONE, FAILED, WRONG
+    from simulator.errors import InfeasibleError, InputError
+
+    by_status = {status: [one for one in records if one["status"] == status] for status in (WRONG, FAILED)}
+    ran = any(record["status"] == DONE for record in records)
+    for status, those in by_status.items():
+        if those and ran:
+            told = f"{len(those):,} of {len(records):,} points are {status}; the first: {those[0]['error']}"
+            print(f"recscale: {told}", file=sys.stderr)
+    if ran:
+        return
+    if by_status[FAILED]:
+        raise RuntimeError(f"no point could run; the first that failed: {by_status[FAILED][0]['error']}")
+    problem = f"no point could run; the first: {records[0]['error']}"
+    raise InputError(problem) if len(by_status[WRONG]) == len(records) else InfeasibleError(problem)
 
 
 def _nameable(folder: Path) -> Path:
@@ -79,11 +103,14 @@ def _run(grid: "Grid", folder: Path, options: SweepOptions) -> "list[Record]":
 
     with progress("sweeping", len(grid.points), unit="points") as work:
 
+        def found(points: int) -> None:
+            work.total = max(1, work.total - points)  # what is kept took no time
+
         def finished(points: int) -> None:
             work.done += points
             work.settled += points
 
-        return run_all(grid, SweepRequest(folder, _workers(options), options.resume, finished))
+        return run_all(grid, SweepRequest(folder, _workers(options), options.resume, finished, found))
 
 
 def _workers(options: SweepOptions) -> "Workers":
@@ -94,14 +121,3 @@ def _workers(options: SweepOptions) -> "Workers":
     if options.dask is not None:
         return DaskCluster(options.dask)
     return LocalProcesses(options.jobs or cpu_count() or 1)
-
-
-def _row(record: "Record") -> "Record":
-    """Put what was set first, under its own paths."""
-    import json
-
-    settings = json.loads(record["settings"])
-    shown = {
-        path: json.dumps(value) if isinstance(value, dict) else value for path, value in settings.items()
-    }
-    return {**shown, **{name: value for name, value in record.items() if name != "settings"}}

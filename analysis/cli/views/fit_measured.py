@@ -1,11 +1,12 @@
 """Fitted primitives, for people."""
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from analysis.cli.output import count, percent, plain, table
-from simulator.calibration.fit_catalog import FitsOf
-from simulator.calibration.fit_series import COVERAGE, FittedSeries
+from simulator.calibration.fit_measurement import MeasuredFit, gemm_row
+from simulator.calibration.fit_series import FittedSeries
+from simulator.calibration.gemm_doubt import FittedGemm
+from simulator.quantities.statistics import COVERAGE
 from simulator.units import format_time
 
 if TYPE_CHECKING:
@@ -17,23 +18,29 @@ LEGEND = (
 )
 
 
-def draw_measured(fits: Sequence[FitsOf], console: "Console") -> None:
-    """Draw one line per primitive, with its parameters where they are few."""
+def draw_measured(fits: MeasuredFit, console: "Console") -> None:
+    """Draw one line per primitive and law, the names of collective curves, and what was left out."""
     drawn = table("primitive", "form", "rows", "held out", "p90", "parameters", left=2)
     drawn.columns[-1].justify, drawn.columns[-1].no_wrap = "left", False
-    for one in fits:
-        row = one.row()
-        drawn.add_row(
-            plain(one.series.name),
-            one.best.form.name,
-            str(row["rows"]),
-            percent(row["held_out_median"]),
-            percent(row["held_out_p90"]),
-            plain(_parameters(one.best)),
-        )
+    lines = [(one.row(), _parameters(one.best)) for one in fits.primitives]
+    lines += [(gemm_row(one), _law(one)) for one in fits.gemm]
+    for row, parameters in lines:
+        errors = (percent(row["held_out_median"]), percent(row["held_out_p90"]))
+        drawn.add_row(plain(row["primitive"]), row["form"], str(row["rows"]), *errors, plain(parameters))
     console.print(drawn)
     console.print()
     console.print(LEGEND, style="dim")
+    if fits.collectives:
+        names = ", ".join(one.system.name for one in fits.collectives.fitted)
+        console.print(plain(f"curves of collectives: {names}"))
+    if fits.left_out:
+        console.print(plain(f"! not fitted: {'; '.join(fits.left_out)}"), style="yellow")
+
+
+def _law(one: FittedGemm) -> str:
+    law = one.time.law
+    rates = f"{count(law.rate)} flop/s; {count(law.bandwidth)} B/s; start_up {format_time(law.start_up)}"
+    return f"{rates}{'; * ' + ', '.join(one.at_bound) if one.at_bound else ''}"
 
 
 def _parameters(best: FittedSeries) -> str:

@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from analysis.cli.output import count, pairs, percent, plain, table
+from analysis.cli.output import count, pairs, plain, table
+from analysis.recording_doubts import doubts
 from simulator.units import format_time
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-NOISY = 1.25  # p90 over p50 above which a figure is doubtful
 
 
 def curve_rows(measurement: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -79,20 +78,3 @@ def _name(curve: Mapping[str, Any]) -> str:
 
 def _ends(texts: list[str]) -> str:
     return texts[0] if len(texts) == 1 else f"{texts[0]} - {texts[-1]}"
-
-
-def doubts(measurement: Mapping[str, Any]) -> list[str]:
-    """Return what speaks against using a measurement."""
-    load, noise = measurement["load"], measurement["noise"]
-    found = []
-    if not load["quiet"]:
-        shares = " and ".join(percent(load[name], 0) for name in ("before", "after"))
-        found.append(f"other work kept {shares} of the cores busy before and after: not a calibration")
-    if not measurement["launch"]["pinned"]:
-        found.append("ranks were not pinned: two on one core take twice as long")
-    for kind, spread in noise.items():
-        if spread is not None and spread > NOISY:
-            found.append(
-                f"{kind} operations repeat badly: the 90th percentile is {spread:.2f} times the median"
-            )
-    return found

@@ -133,7 +133,15 @@ def _draw_changes(changes: list[Change], console: "Console") -> None:
     if not changes:
         console.print("no candidate can run at all")
         return
-    console.print("no plan meets the target. One of these would:", style="bold")
+    known, unknown = ([one for one in changes if one.known is whether] for whether in (True, False))
+    _draw_each(known, "no plan meets the target. One of these would:", console)
+    none = "" if known else "no plan is known to meet the target. "
+    _draw_each(unknown, f"{none}Of these it is not known:", console)
+
+
+def _draw_each(changes: list[Change], head: str, console: "Console") -> None:
+    if changes:
+        console.print(head, style="bold")
     for change in changes[:5]:
         plan = change.outcome
         settings = dict(plan.candidate.settings)

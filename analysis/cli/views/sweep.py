@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from analysis.cli.output import count, plain, table
+from analysis.plan.words import in_words
 from analysis.sweep.grid import Grid
 from analysis.sweep.points import DONE, Record
 from analysis.times import ms
@@ -35,7 +36,14 @@ def draw_sweep(grid: Grid, records: Sequence[Record], console: "Console") -> Non
     console.print(drawn)
     if len(done) > len(best):
         console.print(f"\nthe {len(best)} with the most samples/s of {len(done):,} that ran", style="dim")
+    for said in dict.fromkeys(_engine(record) for record in done):
+        console.print(plain(f"\n{said}"), style="dim")
     _draw_failures(records, console)
+
+
+def _engine(record: Record) -> str:
+    """Return which engine made a point, and what it leaves out; which ranks were folded is left out."""
+    return f"engine {record['engine']}: {str(record['fidelity']).partition('; ')[2]}"
 
 
 def _short(paths: Sequence[str]) -> dict[str, str]:
@@ -53,7 +61,7 @@ def _short(paths: Sequence[str]) -> dict[str, str]:
 
 def _shown(value: object) -> str:
     if isinstance(value, dict):
-        return str(value.get("kind", json.dumps(value)))
+        return in_words(value)
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

@@ -72,10 +72,12 @@ def _ratios(cases: Sequence[Validated], console: "Console") -> None:
 
 
 def _bands(cases: Sequence[Validated], console: "Console") -> None:
-    share, width, count = coverage(case for case in cases if case.role == "predict")
-    if count:
-        line = f"the printed band holds {percent(share)} of {count} cases that were not fitted"
-        console.print(plain(f"{line}; half of the bands are narrower than ±{percent(width)}"))
+    counted = [case for case in cases if case.role == "predict"]
+    for kind in dict.fromkeys(case.kind for case in counted):
+        share, width, count = coverage(case for case in counted if case.kind == kind)
+        if count:
+            line = f"{kind}: the printed band holds {percent(share)} of {count} cases that were not fitted"
+            console.print(plain(f"{line}; half of the bands are narrower than ±{percent(width)}"))
 
 
 def _cases(cases: Sequence[Validated], console: "Console") -> None:
@@ -97,4 +99,4 @@ def _band(case: Validated) -> str:
 
 
 def _ms(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
+    return "-" if value is None or value != value else f"{value:.4g}"

@@ -1,45 +1,39 @@
 """The physical parameters of a scenario: rates, latencies, efficiencies, and times measured as such.
 
-Each knows how to scale itself: what any work would take if it were larger or smaller by a factor.
+Each knows how to scale itself: what any work would take if it were larger or smaller by a factor. Where
+hosts differ, those of each group are parameters of their own.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, get_args
 
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from analysis.named_parts import Part, named
+from analysis.rescaled_works import faster_hold, longer_cpu, longer_hold
+from analysis.scaled import (
+    TEXT,
+    Parameter,
+    Seconds,
+    is_speed,
+    limit,
+    of_cores,
+    of_server_cores,
+    of_works,
+    seconds_on,
+)
 from simulator.costs.software import Slowed
-from simulator.hardware.catalog.build import DIMENSIONS
-from simulator.quantities import Amount, CpuWork, HoldWork, InTurn, Together, Work
 from simulator.scenario import Scenario
 from simulator.scenario.document import dotted
 from simulator.scenario.fields import Quantity
-from simulator.units import format_bandwidth, format_rate, format_time
+from simulator.units import format_time
 
 Path = tuple[str | int, ...]
-Seconds = Callable[[Work], Amount]
 
-_TEXT: dict[str, Callable[[float], str]] = {
-    "rate": format_rate,
-    "bandwidth": format_bandwidth,
-    "time": format_time,
-    "fraction": lambda share: f"{100 * share:.4g} %",
-    "count": lambda number: f"{number:,.6g}",
-}
 _AMOUNTS = [("cluster", "unexplained_host_time")]  # a time that is an amount of work; see `_measured`
-_COUNTS = ("cores", "decay_workers")  # the counts that set a speed; the others change what is computed
-
-
-@dataclass(frozen=True)
-class Parameter:
-    """One parameter: its path, its value as text, by how much it can grow, and costs with it scaled."""
-
-    path: str
-    text: str
-    largest_factor: float
-    scaled: Callable[[float], Seconds]
+_COPIES = [("cluster", "accelerator"), ("cluster", "host")]  # with groups: those of the first, once more
 
 
 def parameters(scenario: Scenario) -> Iterator[Parameter]:
@@ -53,26 +47,35 @@ def _cluster(scenario: Scenario) -> Iterator[Parameter]:
     """Yield what the file writes out under its own paths, and the numbers of parts that it only names."""
     spec = scenario.spec.cluster
     yield from _written(scenario, spec, ("cluster",))
-    for name in ("accelerator", "host", "fabric"):
-        if not isinstance(getattr(spec, name), BaseModel):
-            yield from _named(scenario, name)
+    if not isinstance(spec.fabric, BaseModel):
+        yield from named(Part(scenario, "fabric"))
+    for place, group in enumerate(spec.groups or (spec,)):
+        for name in ("accelerator", "host"):
+            if not isinstance(getattr(group, name), BaseModel):
+                yield from named(Part(scenario, name, place))
 
 
 def _written(scenario: Scenario, part: BaseModel, path: Path) -> Iterator[Parameter]:
     """Yield the numbers of one part of the file that set a speed, those of its own parts included."""
     for name, field in type(part).model_fields.items():
         value, here = getattr(part, name), (*path, name)
-        if isinstance(value, BaseModel):
-            yield from _written(scenario, value, here)
-        elif isinstance(value, tuple):
-            for place, item in enumerate(value):
-                if isinstance(item, BaseModel):
-                    yield from _written(scenario, item, (*here, place))
-        elif name == "peak_flops":
+        if here in _COPIES and scenario.spec.cluster.groups:
+            continue
+        for below, item in _parts_of(value, here):
+            yield from _written(scenario, item, below)
+        if name == "peak_flops":
             precision = scenario.workload.precision
             yield _of_file(scenario, (*here, precision), "rate", value[precision])
-        elif value is not None and here not in _AMOUNTS and _is_speed(name, _dimension(field)):
+        elif isinstance(value, int | float) and here not in _AMOUNTS and is_speed(name, _dimension(field)):
             yield _of_file(scenario, here, _dimension(field) or "count", value)
+
+
+def _parts_of(value: Any, path: Path) -> Iterator[tuple[Path, BaseModel]]:
+    """Yield the parts of the file that a value is or lists, each with its path."""
+    if isinstance(value, BaseModel):
+        yield path, value
+    elif isinstance(value, tuple):
+        yield from (((*path, place), item) for place, item in enumerate(value) if isinstance(item, BaseModel))
 
 
 def _dimension(field: FieldInfo) -> str | None:
@@ -81,16 +84,24 @@ def _dimension(field: FieldInfo) -> str | None:
     return next((mark.dimension for mark in (*field.metadata, *unions) if isinstance(mark, Quantity)), None)
 
 
-def _is_speed(name: str, dimension: str | None) -> bool:
-    return dimension in ("rate", "bandwidth", "time", "fraction") or name in _COUNTS
-
-
 def _of_file(scenario: Scenario, path: Path, dimension: str, value: float) -> Parameter:
+    if path[-1] == "cores":
+        return _of_file_cores(scenario, path, value)
+
     def scaled(factor: float) -> Seconds:
-        spec = _replaced(scenario.spec, path, type(value)(value * factor))
+        spec = _replaced(scenario.spec, path, value * factor)
+        if path[:3] == ("cluster", "groups", 0):
+            spec = _replaced(spec, ("cluster", *path[3:]), value * factor)
         return Scenario(spec, scenario.document).costs.seconds
 
-    return Parameter(str(dotted(path)), _TEXT[dimension](value), _limit(dimension, value), scaled)
+    return Parameter(str(dotted(path)), TEXT[dimension](value), limit(dimension, value), scaled)
+
+
+def _of_file_cores(scenario: Scenario, path: Path, value: float) -> Parameter:
+    name = str(dotted(path))
+    if "servers" in path:
+        return of_server_cores(scenario, name, value)
+    return of_cores(scenario, name, value, int(path[2]) if path[1] == "groups" else 0)
 
 
 def _replaced(part: Any, path: Path, value: float) -> Any:
@@ -106,58 +117,14 @@ def _replaced(part: Any, path: Path, value: float) -> Any:
     return {**part, step: _replaced(part[step], rest, value)}
 
 
-def _limit(dimension: str, value: float) -> float:
-    return 1.0 / value if dimension == "fraction" and value else float("inf")
-
-
-def _named(scenario: Scenario, name: str) -> Iterator[Parameter]:
-    """Yield the numbers of a part from the catalog that set a speed."""
-    part = getattr(scenario.cluster, name)
-    for field in fields(part):
-        value, dimension = getattr(part, field.name), DIMENSIONS.get(field.name)
-        if field.name == "peak_flops":
-            yield _of_peaks(scenario)
-        elif field.name == "gather_efficiency" and scenario.software.gather_efficiency is not None:
-            continue  # the software's stands in its place
-        elif isinstance(value, int | float) and dimension and _is_speed(field.name, dimension):
-            yield _of_catalog(scenario, name, field.name)
-
-
-def _of_catalog(scenario: Scenario, name: str, field: str) -> Parameter:
-    part = getattr(scenario.cluster, name)
-    dimension, value = DIMENSIONS[field], getattr(part, field)
-
-    def scaled(factor: float) -> Seconds:
-        return _with_part(scenario, name, replace(part, **{field: type(value)(value * factor)}))
-
-    return Parameter(f"cluster.{name}.{field}", _TEXT[dimension](value), _limit(dimension, value), scaled)
-
-
-def _of_peaks(scenario: Scenario) -> Parameter:
-    accelerator, precision = scenario.cluster.accelerator, scenario.workload.precision
-    peak = accelerator.peak(precision)
-
-    def scaled(factor: float) -> Seconds:
-        peaks = {**accelerator.peak_flops, precision: peak * factor}
-        return _with_part(scenario, "accelerator", replace(accelerator, peak_flops=peaks))
-
-    path = f"cluster.accelerator.peak_flops.{precision}"
-    return Parameter(path, format_rate(peak), float("inf"), scaled)
-
-
-def _with_part(scenario: Scenario, name: str, part: Any) -> Seconds:
-    cluster = replace(scenario.cluster, **{name: part})
-    return replace(scenario.costs, cluster=cluster).seconds
-
-
 def _measured(scenario: Scenario) -> Iterator[Parameter]:
     """Yield the times that the scenario states as such."""
     held, source = scenario.spec.cluster.unexplained_host_time, scenario.workload.input.cpu_time
     if held:
         path = "cluster.unexplained_host_time"
-        yield _of_works(scenario, path, format_time(held), _longer_hold(path))
+        yield of_works(scenario, path, format_time(held), longer_hold(path))
     if source:
-        yield _of_works(scenario, "workload.input.cpu_time", format_time(source), _longer_cpu)
+        yield of_works(scenario, "workload.input.cpu_time", format_time(source), longer_cpu)
 
 
 def _software(scenario: Scenario) -> Iterator[Parameter]:
@@ -166,15 +133,22 @@ def _software(scenario: Scenario) -> Iterator[Parameter]:
     for name in ("fixed_cost_per_step", "host_time_per_op", "time_per_key"):
         if seconds := getattr(software, name):
             path = f"software.{name}"
-            yield _of_works(scenario, path, format_time(seconds), _longer_hold(path))
+            yield of_works(scenario, path, format_time(seconds), longer_hold(path))
     if software.loader_rate is not None:
         path = "software.loader_rate"
-        yield _of_works(scenario, path, f"{software.loader_rate:,.6g} /s", _faster_hold(path))
+        yield of_works(scenario, path, f"{software.loader_rate:,.6g} /s", faster_hold(path))
     if software.slowdown != 1.0:
         yield _of_slowdown(scenario, software.slowdown)
     if software.gather_efficiency is not None:
-        found = _of_catalog(scenario, "accelerator", "gather_efficiency")
-        yield replace(found, path="software.gather_efficiency")
+        yield _of_gathers(scenario, software.gather_efficiency)
+
+
+def _of_gathers(scenario: Scenario, value: float) -> Parameter:
+    def scaled(factor: float) -> Seconds:
+        software = replace(scenario.software, gather_efficiency=value * factor)
+        return seconds_on(scenario, software.on(scenario.cluster))
+
+    return Parameter("software.gather_efficiency", TEXT["fraction"](value), limit("fraction", value), scaled)
 
 
 def _of_slowdown(scenario: Scenario, value: float) -> Parameter:
@@ -182,38 +156,3 @@ def _of_slowdown(scenario: Scenario, value: float) -> Parameter:
         return replace(scenario.costs, dense=Slowed(scenario.costs.dense, factor)).seconds
 
     return Parameter("software.slowdown", f"{value:.4g}", float("inf"), scaled)
-
-
-def _of_works(scenario: Scenario, path: str, text: str, change: Callable[[Work, float], Work]) -> Parameter:
-    def scaled(factor: float) -> Seconds:
-        return lambda work: scenario.costs.seconds(_rebuilt(work, change, factor))
-
-    return Parameter(path, text, float("inf"), scaled)
-
-
-def _longer_hold(setting: str) -> Callable[[Work, float], Work]:
-    """Return what makes the held times that come from `setting` so many times as long, and no others."""
-
-    def changed(work: Work, factor: float) -> Work:
-        if isinstance(work, HoldWork) and work.setting == setting:
-            return replace(work, seconds=work.seconds * factor)
-        return work
-
-    return changed
-
-
-def _faster_hold(setting: str) -> Callable[[Work, float], Work]:
-    """Return the same for a rate, of which the time is the inverse."""
-    longer = _longer_hold(setting)
-    return lambda work, factor: longer(work, 1.0 / factor)
-
-
-def _longer_cpu(work: Work, factor: float) -> Work:
-    return replace(work, core_seconds=work.core_seconds * factor) if isinstance(work, CpuWork) else work
-
-
-def _rebuilt(work: Work, change: Callable[[Work, float], Work], factor: float) -> Work:
-    """Return `work` with every leaf changed."""
-    if isinstance(work, InTurn | Together):
-        return replace(work, parts=tuple(_rebuilt(part, change, factor) for part in work.parts))
-    return change(work, factor)

@@ -157,9 +157,9 @@ class _Problem:
         """
         cluster = self.scenario.cluster
         have = {
-            "hbm": cluster.accelerator.hbm_bytes,
+            "hbm": cluster.hbm_bytes,
             "host": cluster.dram_bytes_per_rank,
-            "ssd": (cluster.host.ssd_bytes or 0.0) / cluster.per_host,
+            "ssd": cluster.ssd_bytes_per_rank,
         }[self.memory]
         items = getattr(planned_memory(self.scenario), self.memory)
         others = sum(size for name, size in items.items() if name != TABLES)

@@ -6,7 +6,8 @@ from math import log
 
 import numpy as np
 
-from analysis.parameters import Parameter, parameters
+from analysis.parameters import parameters
+from analysis.scaled import Parameter
 from simulator.errors import RecscaleError
 from simulator.quantities import IntArray
 from simulator.results.bottleneck import Bottleneck, find_bottleneck

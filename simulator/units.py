@@ -204,6 +204,11 @@ def _factor(unit: str, base: str) -> Decimal:
     return Decimal(factor)
 
 
+def usd_per_hour(usd_per_second: float | None) -> float | None:
+    """Return a price per time, as read, in the USD per hour that people state; None is unknown."""
+    return None if usd_per_second is None else round(usd_per_second * 3600, 9)
+
+
 _LONG_TIMES = ((60.0, "min"), (3600.0, "h"), (86400.0, "day"))
 _TIME_STEPS = ((1e-9, "ns"), (1e-6, "us"), (1e-3, "ms"), (1.0, "s"), *_LONG_TIMES)
 

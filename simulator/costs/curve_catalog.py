@@ -10,6 +10,8 @@ from simulator.costs.growth import law
 from simulator.errors import InputError, Where, did_you_mean
 from simulator.units import parse_quantity
 
+SECTION = "collectives"  # of a file that holds more than curves
+
 
 def names() -> tuple[str, ...]:
     """Return the names of the shipped curves in alphabetical order."""
@@ -38,9 +40,12 @@ def read_curves(text: str, file: str | None = None) -> dict[str, Curve]:
 
 
 def curves_of(data: Any, file: str | None = None) -> dict[str, Curve]:
-    """Return the curves by name of a catalog that was read already; raise InputError for another form."""
+    """Return the curves by name of a catalog that was read already; raise InputError for another form.
+
+    They stand under `collectives` in a file that holds other fits, too.
+    """
     try:
-        items = list(data["entries"].items())
+        items = list((data.get(SECTION) or data["entries"]).items())
     except (KeyError, TypeError, AttributeError):
         raise InputError("is not a catalog of measured collectives", Where(file)) from None
     return {str(name): _entry(name, fields, file) for name, fields in items}

@@ -18,6 +18,12 @@ from simulator.quantities import FloatArray
 BoolArray = NDArray[np.bool_]
 SMALLEST = 16.0  # rows and columns of the smallest tile that matrix engines work on
 DEEP = 4096.0  # products deeper than that are split in parts, which are added up
+MIRROR = [1, 0, 2, 3]  # m, n, k, batch of the transposed product
+LESSER = 1 / 3  # chosen with the reach, see simulator/calibration/gemm_fit.py
+# From logarithms of m, n, k, batch to those of the values of the result, of m/n, k and batch, weighed.
+AXES = np.array(
+    [[1.0, LESSER, 0.0, 0.0], [1.0, -LESSER, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [1.0, 0.0, 0.0, LESSER]]
+)
 TILE = 128.0  # rows and columns of one tile: the commonest in cuBLAS and rocBLAS for large products
 
 
@@ -109,8 +115,8 @@ class TileLaw:
 class Residual:
     """Log of measured over analytic time, by kernel regression on measured shapes.
 
-    `points` (N, 4) are base-2 logarithms of shapes, `weights` (N,) their weights in the sum of
-    exp(-distance / `reach`), distance in octaves (an exponential, hence rough, Gaussian process).
+    `points` (N, 4) are base-2 logarithms of shapes, `weights` (N,) their weights in the sum of the
+    `closeness` to each (an exponential, hence rough, Gaussian process).
     """
 
     points: FloatArray
@@ -129,9 +135,15 @@ class Residual:
 
 
 def closeness(left: FloatArray, right: FloatArray, reach: float) -> FloatArray:
-    """Return exp(-distance / reach) between rows of `left` (A, 4) and `right` (B, 4), shape (A, B)."""
-    apart = np.sqrt(((left[:, None, :] - right[None, :, :]) ** 2).sum(axis=2))
-    return np.asarray(np.exp(-apart / reach))
+    """Return how alike the shapes `left` (A, 4) and `right` (B, 4) are, base-2 logarithms; shape (A, B).
+
+    That is the mean of exp(-distance / reach) to a shape and to its mirror image, as a product and its
+    transpose (m and n exchanged) are the same work. Distance is in octaves of the values of the result (how
+    many tiles there are) and of the depth k; an octave of m/n or of the batch counts `LESSER` as much.
+    """
+    here, there = left @ AXES, (right @ AXES, right[:, MIRROR] @ AXES)
+    apart = (np.sqrt(((here[:, None, :] - one[None, :, :]) ** 2).sum(axis=2)) for one in there)
+    return np.asarray(sum(np.exp(-one / reach) for one in apart) / len(there))
 
 
 @dataclass(frozen=True, eq=False)

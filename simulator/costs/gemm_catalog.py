@@ -6,11 +6,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-import numpy as np
-
-from simulator.costs.gemm import GemmTime, Residual, TileLaw
+from simulator.costs.gemm import GemmTime, TileLaw
+from simulator.costs.gemm_laws import formats_of
 from simulator.hardware import Accelerator, catalog
-from simulator.units import parse_quantity
 
 
 def devices() -> tuple[str, ...]:
@@ -93,26 +91,11 @@ def _assumed(accelerator: Accelerator, precision: str) -> TileLaw:
 
 @cache
 def _measured() -> Mapping[tuple[str, str], GemmTime]:
-    found = {}
-    for entry in _read()["entries"].values():
-        shapes = np.log2(np.asarray(entry["shapes"]["value"], dtype=float))
-        for formats, raw in entry["formats"].items():
-            found[str(entry["device"]), str(formats)] = GemmTime(
-                _law(raw, entry["units"]["value"]),
-                Residual(shapes, np.asarray(raw["weights"]), entry["reach"]),
-            )
-    return found
-
-
-def _law(raw: Mapping[str, Any], units: float) -> TileLaw:
-    return TileLaw(
-        rate=parse_quantity(raw["rate"]["value"], "rate"),
-        bandwidth=parse_quantity(raw["bandwidth"]["value"], "bandwidth"),
-        start_up=parse_quantity(raw["start_up"]["value"], "time"),
-        units=float(units),
-        quantisation=float(raw["quantisation"]["value"]),
-        sharpness=float(raw["sharpness"]["value"]),
-    )
+    return {
+        (str(entry["device"]), formats): time
+        for entry in _read()["entries"].values()
+        for formats, time in formats_of(entry).items()
+    }
 
 
 @cache

@@ -98,11 +98,16 @@ class Software:
         return HoldWork(samples / self.loader_rate, "time that the loader takes", "software.loader_rate")
 
     def on(self, cluster: Cluster) -> Cluster:
-        """Return the cluster as this software's kernels find it."""
-        if self.gather_efficiency is None:
+        """Return the cluster as this software's kernels find it: all of its groups gather alike."""
+        reached = self.gather_efficiency
+        if reached is None:
             return cluster
-        chip = replaced(cluster.accelerator, gather_efficiency=self.gather_efficiency)
-        return replaced(cluster, accelerator=chip)
+        return cluster.with_groups(
+            [
+                replaced(group, accelerator=replaced(group.accelerator, gather_efficiency=reached))
+                for group in cluster.groups
+            ]
+        )
 
     def costs(self, costs: CostModel) -> CostModel:
         """Return `costs` with dense kernels as slow as this software's."""

@@ -1,6 +1,6 @@
 """Clusters: hosts full of accelerators on one fabric, and the servers they are made of."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -75,6 +75,11 @@ class Cluster:
         """All hosts, in groups of equal ones."""
         first = self.hosts - sum(group.hosts for group in self.others)
         return (HostGroup(self.accelerator, self.host, first), *self.others)
+
+    def with_groups(self, groups: Sequence[HostGroup]) -> "Cluster":
+        """Return the cluster with other groups, as many hosts in all."""
+        first, *others = groups
+        return replace(self, accelerator=first.accelerator, host=first.host, others=tuple(others))
 
     @property
     def accelerators(self) -> str:

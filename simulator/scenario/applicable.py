@@ -26,10 +26,8 @@ def check_applicable(policy: Policy, cluster: Cluster, step: TrainStep) -> None:
 
 
 def _met(cluster: Cluster, step: TrainStep) -> dict[str, bool]:
-    served = "parameter_server" in {home.stage_kind for home in step.traffic.by_tier}
     return {
         "sparse_cores": cluster.accelerator.sparse_cores > 0,
-        "servers": served,
-        "no_servers": not served,
+        "servers": "parameter_server" in {home.stage_kind for home in step.traffic.by_tier},
         "replicas": step.placed.world.replicas > 1,
     }

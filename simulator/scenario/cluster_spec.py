@@ -5,12 +5,13 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from simulator.costs import CostModel, DenseSpeed, Roofline, Utilization
+from simulator.costs import CostModel
 from simulator.costs.rows import FromMemory, OnChip, RowSpeed
 from simulator.errors import InputError
 from simulator.hardware import Cluster, Fabric, Slowdown, catalog, slowest
 from simulator.scenario.base import Spec
 from simulator.scenario.collectives_spec import CollectivesSpec
+from simulator.scenario.compute_spec import ComputeSpec, RooflineSpec
 from simulator.scenario.fabric_spec import FabricSpec, Shape
 from simulator.scenario.fields import Count, CountOrZero, Flag, Fraction, Number, PositiveFloat, Time
 from simulator.scenario.machine_spec import (
@@ -21,49 +22,11 @@ from simulator.scenario.machine_spec import (
     machine_with,
     what_follows,
 )
+from simulator.scenario.measured_spec import MeasuredSpec
 from simulator.scenario.servers_spec import HostSpec, ServersSpec
 
 MOST_RANKS = 1 << 20
 SHARES = ("compute", "memory", "host", "copy_links", "network")
-
-
-class RooflineSpec(Spec):
-    """Dense work by matrix rate, memory passes and launches."""
-
-    kind: Literal["roofline"]
-
-    def build(self) -> DenseSpeed:
-        """Return the roofline."""
-        return Roofline()
-
-
-class KernelsSpec(Spec):
-    """Dense work kernel by kernel: each matrix product by its shape, as measured where it was measured."""
-
-    kind: Literal["kernels"]
-
-    def build(self) -> DenseSpeed:
-        """Return the speed of kernels."""
-        from simulator.costs.kernels import Kernels
-
-        return Kernels()
-
-
-class UtilizationSpec(Spec):
-    """Dense work by a measured share of the peak for the whole model."""
-
-    kind: Literal["utilization"]
-    share: Fraction
-    source: str
-
-    def build(self) -> DenseSpeed:
-        """Return the utilization. Raises InputError for a share of nothing."""
-        if self.share <= 0:
-            raise InputError("compute.share must be above 0")
-        return Utilization(self.share)
-
-
-ComputeSpec = Annotated[RooflineSpec | KernelsSpec | UtilizationSpec, Field(discriminator="kind")]
 
 
 class RowsFromMemorySpec(Spec):
@@ -176,6 +139,14 @@ class ClusterSpec(Spec):
     cards_on_host_link: Flag = True
     servers: ServersSpec | None = None
     groups: Annotated[tuple[GroupSpec, ...], Field(max_length=64)] = ()
+    measured: MeasuredSpec | None = None
+
+    @model_validator(mode="after")
+    def _measured_on_one_kind(self) -> "ClusterSpec":
+        """Refuse measured numbers for hosts that differ: they were measured on one machine."""
+        if self.groups and self.measured is not None:
+            raise ValueError("measured: the numbers of one machine cannot hold for groups that differ")
+        return self
 
     @model_validator(mode="before")
     @classmethod
@@ -191,6 +162,7 @@ class ClusterSpec(Spec):
         if workers > MOST_RANKS:
             raise InputError(f"{workers:,} workers are too many; at most {MOST_RANKS:,} are allowed")
         accelerator = accelerator_of(self.accelerator)  # first: an unknown name has no machine either
+        accelerator = self.measured.applied(accelerator, folder) if self.measured else accelerator
         fabric = self._fabric(Shape(self.per_host, self.hosts, folder)).resized(workers)
         return Cluster(
             accelerator,
@@ -210,7 +182,7 @@ class ClusterSpec(Spec):
         of = self.collectives or CollectivesSpec()
         return CostModel(
             cluster,
-            self.compute.build(),
+            self.compute.build(folder),
             self.rows.build(),
             of.curves(folder),
             algorithms=of.algorithms.build(),

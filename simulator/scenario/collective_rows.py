@@ -15,11 +15,10 @@ from simulator.quantities import (
     BroadcastWork,
     Collective,
     Group,
-    InTurn,
     PointToPointWork,
     ReduceScatterWork,
-    Together,
     Work,
+    leaves,
 )
 
 OPERATIONS: Mapping[type[Work], str] = {
@@ -31,13 +30,6 @@ OPERATIONS: Mapping[type[Work], str] = {
     PointToPointWork: "point_to_point",
 }
 GB_PER_S = 1e9
-
-
-def leaves(work: Work) -> list[Work]:
-    """Return the parts of `work` that are not made of parts."""
-    if isinstance(work, InTurn | Together):
-        return [leaf for part in work.parts for leaf in leaves(part)]
-    return [work]
 
 
 def collective_rows(graph: MarkedGraph, costs: CostModel) -> list[dict[str, Any]]:

@@ -80,7 +80,7 @@ class TorusSpec(FabricPart):
     dims: Annotated[tuple[Count, ...], Field(min_length=1, max_length=3)]
     link_bandwidth: Bandwidth
     hop_latency: Time
-    wrap: bool = True
+    wrap: Flag = True
     efficiency: Fraction = 1.0
 
     def build(self, shape: Shape) -> Fabric:

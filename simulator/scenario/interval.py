@@ -8,7 +8,6 @@ is drawn afresh in each.
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -16,8 +15,8 @@ from simulator.costs import CostModel
 from simulator.engine.durations import tabulate
 from simulator.engine.recurrence import run_recurrence
 from simulator.errors import RecscaleError
-from simulator.hardware import Cluster
 from simulator.quantities import FloatArray
+from simulator.scenario.interval_cluster import drawn_cluster
 from simulator.scenario.interval_curves import curve_doubts, slowed
 from simulator.scenario.interval_doubts import (
     CatalogDoubt,
@@ -26,6 +25,13 @@ from simulator.scenario.interval_doubts import (
     Sample,
     catalog_doubts,
     path_doubts,
+)
+from simulator.scenario.interval_software import (
+    AS_IS,
+    DrawnSoftware,
+    SoftwareDoubt,
+    software_doubts,
+    spread_doubt,
 )
 from simulator.scenario.interval_spec import COVERAGE, IntervalSpec
 from simulator.scenario.scenario import Scenario
@@ -43,7 +49,7 @@ def step_interval(run: Run) -> dict[str, float] | None:
         return None
     mean_ms = run.breakdown.step_ns / 1e6
     tails = [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2]
-    low, high = np.quantile(_Draws(run, spec).ratios, tails)
+    low, high = np.quantile(_Draws(run, spec).ratios, tails, method="hazen")  # levels are middles of parts
     return {"low": float(mean_ms * low), "high": float(mean_ms * high), "coverage": COVERAGE}
 
 
@@ -66,6 +72,17 @@ class _Draws:
     def _of_curves(self) -> Mapping[str, Doubt]:
         return curve_doubts(self.run.scenario) if self.spec.catalog else {}
 
+    @cached_property
+    def _of_software(self) -> tuple[SoftwareDoubt, ...]:
+        named = [doubt.path for doubt in self.spec.parameters]
+        return software_doubts(self.run.scenario, named) if self.spec.catalog else ()
+
+    @property
+    def _spread(self) -> FloatArray:
+        """Return the factor of each sample by which the whole step is off beyond any number."""
+        doubt = spread_doubt(self.run.scenario) if self.spec.catalog else None
+        return np.array([doubt.drawn(sample) if doubt else 1.0 for sample in self._samples])
+
     @property
     def _seed(self) -> int:
         return self.run.scenario.spec.run.seed
@@ -77,7 +94,7 @@ class _Draws:
         base = self._mean_ns(scenario, scenario.costs, self._seed)
         found = np.array(list(self._steps(base))) / base
         levels = np.array([sample.level("between runs") for sample in self._samples])
-        return found * lognormal(levels, self.spec.between_runs)
+        return found * self._spread * lognormal(levels, self.spec.between_runs)
 
     @property
     def _samples(self) -> list[Sample]:
@@ -89,11 +106,12 @@ class _Draws:
             settings = [doubt.setting(sample) for doubt in self._by_path]
             try:
                 changed = scenario.with_overrides(settings) if settings else scenario
-                costs = self._costs(changed, sample)
-                if still and costs is scenario.costs:
+                software = DrawnSoftware.of(self._of_software, sample)
+                costs = software.costs(self._costs(changed, sample))
+                if still and costs is scenario.costs and not software.ratios:
                     yield base  # nothing was drawn
                 else:
-                    yield self._mean_ns(changed, costs, _reseeded(sample))
+                    yield self._mean_ns(changed, costs, _reseeded(sample), software)
             except RecscaleError as problem:
                 raise self._refused(settings, problem) from problem
 
@@ -107,7 +125,8 @@ class _Draws:
         """Return the costs of a sample: catalog numbers and curves replaced by drawn ones."""
         costs = scenario.costs
         if self._of_catalog:
-            costs = replace(costs, cluster=self._cluster(scenario.cluster, sample))
+            cluster = drawn_cluster(scenario.spec.cluster, scenario.cluster, self._of_catalog, sample)
+            costs = replace(costs, cluster=cluster)
         curves = {
             operation: slowed(costs.curves[operation], doubt.drawn(sample))
             for operation, doubt in self._of_curves.items()
@@ -115,23 +134,15 @@ class _Draws:
         }
         return replace(costs, curves={**costs.curves, **curves}) if curves else costs
 
-    def _cluster(self, cluster: Cluster, sample: Sample) -> Cluster:
-        parts: dict[str, dict[str, Any]] = {}
-        for doubt in self._of_catalog:
-            fields = parts.setdefault(doubt.part, {})
-            known = fields.get(doubt.field, getattr(getattr(cluster, doubt.part), doubt.field))
-            value = known[doubt.key] if doubt.key else known
-            drawn = doubt.stretched(value, sample)
-            fields[doubt.field] = {**known, doubt.key: drawn} if doubt.key else drawn
-        changed = {part: replace(getattr(cluster, part), **fields) for part, fields in parts.items()}
-        return replace(cluster, **changed)
-
-    def _mean_ns(self, scenario: Scenario, costs: CostModel, seed: int) -> float:
+    def _mean_ns(
+        self, scenario: Scenario, costs: CostModel, seed: int, software: DrawnSoftware = AS_IS
+    ) -> float:
         """Return the mean step of a run on the vector engine, ns."""
         settings, graph = scenario.spec.run, scenario.graph
         cycles = -(-settings.batches // graph.period)
         variation = replace(settings.variation(), seed=seed)
-        durations = tabulate(graph, costs.seconds, scenario.cluster.ranks, cycles, variation)
+        ranks = scenario.cluster.ranks
+        durations = tabulate(graph, lambda work: costs.seconds(software.held(work)), ranks, cycles, variation)
         run = Run(scenario, run_recurrence(graph, durations), durations, self.run.memory)
         return float(run.step_ns.mean())
 

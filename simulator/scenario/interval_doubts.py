@@ -1,7 +1,7 @@
 """What is doubtful about a scenario: parameters with the ends of their intervals, and draws of them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -11,14 +11,17 @@ from simulator.errors import InputError, RecscaleError
 from simulator.hardware import catalog
 from simulator.hardware.catalog.build import DIMENSIONS, quantity
 from simulator.quantities import FloatArray
+from simulator.scenario.cluster_spec import ClusterSpec
+from simulator.scenario.field_limits import limits_at
 from simulator.scenario.interval_spec import COVERAGE, DoubtSpec
+from simulator.scenario.machine_spec import GroupSpec, machine_with
 from simulator.scenario.overrides import path_of
 from simulator.scenario.scenario import Scenario
 from simulator.workload.draws import uniforms
 
 PRICES = ("price_usd_per_hour", "power_watts")  # they change no time
 OF_THE_WORLD = ("cluster", "workload", "sharding", "software")  # what a run finds, not what it decides
-SIZES = ("hbm_bytes", "cache_bytes", "dram_bytes", "ssd_bytes")
+SIZES = ("hbm_bytes", "cache_bytes", "dram_bytes", "ssd_bytes", "domain")  # what was bought
 
 
 @dataclass(frozen=True)
@@ -66,16 +69,21 @@ class Doubt:
 
 @dataclass(frozen=True)
 class PathDoubt:
-    """A doubt about the value at a path of the scenario; `unit` is that of the numbers."""
+    """A doubt about the value at a path of the scenario; `unit` is that of the numbers.
+
+    What is drawn beyond the `least` or the `most` that the field may be is that.
+    """
 
     path: str
     unit: str
     whole: bool
     doubt: Doubt
+    least: float = 0.0
+    most: float = float("inf")
 
     def setting(self, sample: Sample) -> str:
         """Return the `path=value` of a sample."""
-        value = self.doubt.drawn(sample)
+        value = min(max(self.doubt.drawn(sample), self.least), self.most)
         return f"{self.path}={max(1, round(value)) if self.whole else repr(value)} {self.unit}".strip()
 
 
@@ -113,7 +121,8 @@ def _path_doubt(scenario: Scenario, spec: DoubtSpec, place: int) -> PathDoubt:
     if not 0 < low[0] <= value[0] <= high[0]:
         raise InputError(f"{spec.path}: low and high must enclose its value, and be above 0", where)
     doubt = Doubt(spec.path, low[0], value[0], high[0])
-    return PathDoubt(spec.path, value[1], value[2], doubt)
+    least, most = limits_at(scenario.spec, path_of(spec.path))
+    return PathDoubt(spec.path, value[1], value[2], doubt, least, most)
 
 
 def _number(scenario: Scenario, path: str) -> tuple[float, str, bool]:
@@ -136,13 +145,17 @@ def _number(scenario: Scenario, path: str) -> tuple[float, str, bool]:
 
 @dataclass(frozen=True)
 class CatalogDoubt:
-    """A doubt about a field of a catalog entry: `part` is accelerator, host or fabric."""
+    """A doubt about a field of a catalog entry: `part` is accelerator, host or fabric.
+
+    `places` are the groups of hosts that the entry is named for (0: all of a cluster without groups).
+    """
 
     part: str
     field: str
     key: str
     doubt: Doubt
     fraction: bool
+    places: tuple[int, ...] = (0,)
 
     def stretched(self, known: float, sample: Sample) -> float:
         """Return the field's value, stretched as a sample stretches the catalog's; a fraction stays one."""
@@ -151,38 +164,54 @@ class CatalogDoubt:
 
 
 def catalog_doubts(scenario: Scenario) -> tuple[CatalogDoubt, ...]:
-    """Return the doubts that the named catalog entries state about what changes times."""
+    """Return the doubts that the named catalog entries state about what changes times.
+
+    A gather efficiency that the software brings takes the place of the accelerator's, doubt and all.
+    """
+    replaced = {"gather_efficiency"} if scenario.spec.framework.gather_efficiency is not None else set()
     return tuple(
-        doubt
-        for part, name in _named(scenario).items()
-        for doubt in _of_entry(part, catalog.entry(part, name))
+        replace(doubt, places=places)
+        for part in ("accelerator", "host", "fabric")
+        for name, places in _named(scenario, part).items()
+        for doubt in _of_entry(part, name, alone=len(_named(scenario, part)) == 1)
+        if doubt.field not in replaced
     )
 
 
-def _named(scenario: Scenario) -> dict[str, str]:
-    """Return which entries the cluster is built from: those named, or those of the accelerator's machine."""
+def _named(scenario: Scenario, part: str) -> dict[str, tuple[int, ...]]:
+    """Return the entries that a part of the cluster is built from, each with the groups that have it.
+
+    They are those named, or those of the accelerators' machines.
+    """
     spec = scenario.spec.cluster
-    machine: Mapping[str, Any] = {}
-    if isinstance(spec.accelerator, str):
-        entries = (catalog.entry("machine", name) for name in catalog.names("machine"))
-        machine = next((one for one in entries if one["accelerator"] == spec.accelerator), {})
-    found: dict[str, Any] = {"accelerator": spec.accelerator}
-    found |= {part: getattr(spec, part) or machine.get(part) for part in ("host", "fabric")}
-    return {part: name for part, name in found.items() if isinstance(name, str)}
+    whole = part == "fabric" and spec.fabric is not None
+    groups: Sequence[ClusterSpec | GroupSpec] = (spec,) if whole else spec.groups or (spec,)
+    found: dict[str, tuple[int, ...]] = {}
+    for place, group in enumerate(groups):
+        name = getattr(group, part, None)
+        if name is None:
+            name = catalog.entry("machine", machine_with(group.accelerator, part))[part]
+        if isinstance(name, str):
+            found[name] = (*found.get(name, ()), place)
+    return found
 
 
-def _of_entry(part: str, entry: Mapping[str, Any]) -> Iterator[CatalogDoubt]:
-    for field, fields in entry.items():
+def _of_entry(part: str, name: str, alone: bool) -> Iterator[CatalogDoubt]:
+    """Yield the doubts of an entry; of several for one part, each has draws of its own."""
+    for field, fields in catalog.entry(part, name).items():
         if not isinstance(fields, Mapping) or field in PRICES + SIZES:
             continue
         numbers = {"": fields} if "value" in fields else fields
         for key, number in numbers.items():
             if isinstance(number, Mapping) and (ends := number.get("interval", number.get("range"))):
-                yield _catalog_doubt(part, (field, key), number["value"], ends)
+                drawn = part if alone else f"{part} {name}"
+                yield _catalog_doubt(part, (field, key), number["value"], ends, drawn)
 
 
-def _catalog_doubt(part: str, place: tuple[str, str], value: Any, ends: Sequence[Any]) -> CatalogDoubt:
+def _catalog_doubt(
+    part: str, place: tuple[str, str], value: Any, ends: Sequence[Any], drawn: str
+) -> CatalogDoubt:
     field, key = place
     low, middle, high = (quantity(field, one) for one in (ends[0], value, ends[1]))
-    doubt = Doubt(f"{part}.{field}.{key}", min(low, middle), middle, max(high, middle))
+    doubt = Doubt(f"{drawn}.{field}.{key}", min(low, middle), middle, max(high, middle))
     return CatalogDoubt(part, field, key, doubt, DIMENSIONS[field] == "fraction")

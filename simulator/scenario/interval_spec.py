@@ -4,11 +4,10 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
+from simulator.quantities.statistics import COVERAGE as COVERAGE
 from simulator.scenario.base import Spec
 from simulator.scenario.fields import Flag, Fraction, Number
 from simulator.units import shown
-
-COVERAGE = 0.8
 
 
 def _no_flag(value: object) -> object:
@@ -32,7 +31,8 @@ class DoubtSpec(Spec):
 class IntervalSpec(Spec):
     """How often to draw the doubtful parameters, and which they are.
 
-    `catalog`: the ranges and intervals that the named catalog entries state are drawn, too.
+    `catalog`: the ranges and intervals that the named catalog entries and the software's profile state are
+    drawn, too, and the profile's spread.
     `between_runs`: standard deviation over mean of the step from one launch to another.
     """
 

@@ -17,6 +17,7 @@ from simulator.scenario.fields import (
     Time,
 )
 from simulator.scenario.servers_spec import HostSpec
+from simulator.units import usd_per_hour
 
 
 class AcceleratorSpec(Spec):
@@ -40,7 +41,7 @@ class AcceleratorSpec(Spec):
 
     def build(self) -> Accelerator:
         """Return the accelerator."""
-        return Accelerator(**dict(self))
+        return Accelerator(**{**dict(self), "price_usd_per_hour": usd_per_hour(self.price_usd_per_hour)})
 
 
 class GroupSpec(Spec):
@@ -68,9 +69,13 @@ def host_of(named: str | HostSpec | None, accelerator: str | AcceleratorSpec) ->
 
 
 def machine_with(accelerator: str | AcceleratorSpec, part: str) -> str:
-    """Return the catalog machine that carries this accelerator; it lends its `part`."""
+    """Return the catalog machine that carries this accelerator; it lends its `part`.
+
+    Machines that are there for their prices only lend nothing.
+    """
     for name in catalog.names("machine"):
-        if catalog.entry("machine", name)["accelerator"] == accelerator:
+        entry = catalog.entry("machine", name)
+        if entry["accelerator"] == accelerator and not entry.get("only_priced"):
             return name
     raise InputError(f"no machine of the catalog has this accelerator, so give its {part}")
 
@@ -84,10 +89,10 @@ def what_follows(data: Any) -> Any:
     if not (isinstance(groups, list | tuple) and groups and all(isinstance(one, dict) for one in groups)):
         return data
     first, counts = groups[0], [one.get("hosts") for one in groups]
-    follows = {name: first[name] for name in ("accelerator", "host") if first.get(name) is not None}
+    follows = {name: first.get(name) for name in ("accelerator", "host")}
     if all(isinstance(count, int) or (isinstance(count, float) and count.is_integer()) for count in counts):
         follows["hosts"] = sum(map(int, counts))  # a count may be written 2e3
     for name in follows:
-        if data.get(name, follows[name]) != follows[name]:
+        if data.get(name) not in (None, follows[name]):
             raise ValueError(f"with groups, {name} stands in them alone: leave out cluster.{name}")
-    return {**data, **follows}
+    return {**data, **{name: value for name, value in follows.items() if value is not None}}

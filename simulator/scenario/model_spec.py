@@ -6,7 +6,7 @@ from pydantic import Field
 
 from simulator.quantities import value_bytes
 from simulator.scenario.base import Spec
-from simulator.scenario.fields import Bytes, Count, CountOrZero, Fraction, NonNegativeFloat
+from simulator.scenario.fields import Bytes, Count, CountOrZero, Flag, Fraction, NonNegativeFloat
 from simulator.workload.dense import Dcnv2, DeepFm, DenseModel, Dlrm, Fuxi, Hstu, Mlp, Profile, WideAndDeep
 
 Precision = Literal["fp32", "tf32", "fp16", "bf16", "fp8"]
@@ -41,7 +41,7 @@ class SequenceSpec(ModelSpec):
     sequence: Count
     heads: Count = 1
     recompute: Literal["none", "layer"] = "none"
-    causal: bool = True
+    causal: Flag = True
 
     @property
     def keys_per_sample(self) -> float:

@@ -3,13 +3,15 @@
 import numpy as np
 
 from simulator.policies.base import weaker
-from simulator.quantities import HoldWork
+from simulator.quantities import HoldWork, leaves
+from simulator.results.copies import declared_steps
 from simulator.results.report import EXPOSED_KINDS, RAW_KINDS, StepReport, percentiles
-from simulator.results.tables import first_start_ns
+from simulator.results.tables import counted_cycles, first_start_ns
 from simulator.scenario.beyond import beyond_measurements
 from simulator.scenario.busy import busy_shares
-from simulator.scenario.collective_rows import collective_rows, leaves
+from simulator.scenario.collective_rows import collective_rows
 from simulator.scenario.interval import step_interval
+from simulator.scenario.priced import unlike_priced
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.server_notes import busiest_server
 from simulator.scenario.simulate import Run
@@ -107,7 +109,7 @@ def _raw_ms(run: Run) -> dict[str, float]:
     """Time of all stages of a kind per batch on the slowest rank, hidden or not."""
     total: dict[str, float] = dict.fromkeys(RAW_KINDS, 0.0)
     graph = run.timeline.graph
-    window = _window(run)
+    window = counted_cycles(run.timeline, run.first, run.last)
     for index, node in enumerate(graph.nodes):
         total[node.stage.kind] += run.timeline.duration_ns[index, window, run.column].mean() / graph.period
     return {kind: float(total[kind]) / 1e6 for kind in RAW_KINDS}
@@ -115,7 +117,8 @@ def _raw_ms(run: Run) -> dict[str, float]:
 
 def _interference_ms(run: Run) -> dict[str, float]:
     """Return what sharing cost per batch on the slowest rank, by stage, where it cost anything."""
-    graph, slowed = run.timeline.graph, run.timeline.slowed_ns[:, _window(run), run.column].mean(axis=1)
+    graph, window = run.timeline.graph, counted_cycles(run.timeline, run.first, run.last)
+    slowed = run.timeline.slowed_ns[:, window, run.column].mean(axis=1)
     found: dict[str, float] = {}
     for node, cost in zip(graph.nodes, slowed, strict=True):
         if cost > 0:
@@ -123,17 +126,10 @@ def _interference_ms(run: Run) -> dict[str, float]:
     return found
 
 
-def _window(run: Run) -> slice:
-    """The cycles that lie within the counted batches, one at least."""
-    period = run.timeline.graph.period
-    first = run.first // period
-    return slice(first, max(run.last // period, first + 1))
-
-
 def _staleness(run: Run) -> dict[str, float | None]:
-    seen = run.staleness
+    seen, pipeline = run.staleness, run.timeline.graph.pipeline
     return {
-        "declared": run.scenario.policy.staleness_steps + run.scenario.step.staleness_steps,
+        "declared": declared_steps(run.scenario.policy.staleness_steps, run.scenario.step, pipeline),
         "observed_max": seen.observed_max if seen else None,
         "observed_mean": seen.observed_mean if seen else None,
     }
@@ -168,6 +164,7 @@ def notes(run: Run) -> list[str]:
         for (kind, why), ms in held.items()
     ]
     said = _pace(run) + busiest_server(graph) + unused(run.scenario)
+    said += unlike_priced(run.scenario.spec.cluster, run.scenario.cluster)
     return explained + said + assumptions(run.scenario)
 
 

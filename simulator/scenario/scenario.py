@@ -21,6 +21,7 @@ from simulator.scenario.base import Spec
 from simulator.scenario.cluster_spec import ClusterSpec
 from simulator.scenario.document import Document
 from simulator.scenario.file_kinds import refuse_other_kinds
+from simulator.scenario.named_files import contents
 from simulator.scenario.overrides import apply_overrides
 from simulator.scenario.policy_spec import PolicySpec
 from simulator.scenario.problems import to_input_error
@@ -133,14 +134,14 @@ class Scenario:
         """Return the scenario with `path=value` settings applied."""
         return Scenario.of(apply_overrides(self.document, settings))
 
-    def with_workers(self, workers: int) -> "Scenario":
-        """Return the scenario on `workers` ranks: hosts change, ranks per host stay."""
+    def with_workers(self, workers: int, source: str = "--workers") -> "Scenario":
+        """Return the scenario on `workers` ranks, which `source` asked for: ranks per host stay."""
         cluster = self.cluster
         try:
             hosts = cluster.with_workers(workers).hosts
         except RecscaleError as error:
-            raise type(error)(error.problem, Where("--workers")) from error
-        return Scenario.of(apply_overrides(self.document, [f"cluster.hosts={hosts}"], "--workers"))
+            raise type(error)(error.problem, Where(source)) from error
+        return Scenario.of(apply_overrides(self.document, [f"cluster.hosts={hosts}"], source))
 
     def with_policy(self, policy: dict[str, Any]) -> "Scenario":
         """Return the scenario under another policy, given as its part of a file would be."""
@@ -153,8 +154,10 @@ class Scenario:
 
     @cached_property
     def hash(self) -> str:
-        """Sixteen hexadecimal digits that name the resolved scenario."""
-        text = json.dumps(self.resolved(), sort_keys=True)
+        """Sixteen hexadecimal digits that name the resolved scenario and what the files it names hold."""
+        resolved = self.resolved()
+        files = contents(resolved, self._folder)
+        text = json.dumps([resolved, files] if files else resolved, sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
     def at(self, path: str, build: Callable[[], Part]) -> Part:

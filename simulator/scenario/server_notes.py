@@ -3,8 +3,7 @@
 from simulator.errors import InfeasibleError
 from simulator.hardware import Cluster
 from simulator.pipeline import MarkedGraph
-from simulator.quantities import RpcWork
-from simulator.results.roles import leaves
+from simulator.quantities import RpcWork, leaves
 from simulator.sharding import TrainStep
 from simulator.sharding.tiers import Remote
 

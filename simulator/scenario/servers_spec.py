@@ -4,6 +4,7 @@ from simulator.hardware import Host, catalog
 from simulator.hardware.servers import Rpc, Servers
 from simulator.scenario.base import Spec
 from simulator.scenario.fields import Bandwidth, Bytes, Count, Fraction, MoneyRate, Power, Time
+from simulator.units import usd_per_hour
 
 
 class HostSpec(Spec):
@@ -23,7 +24,7 @@ class HostSpec(Spec):
 
     def build(self) -> Host:
         """Return the host."""
-        return Host(**dict(self))
+        return Host(**{**dict(self), "price_usd_per_hour": usd_per_hour(self.price_usd_per_hour)})
 
 
 class RpcSpec(Spec):

@@ -12,10 +12,11 @@ from simulator.engine.events import Progress, run_events
 from simulator.engine.recurrence import run_recurrence
 from simulator.errors import InputError, did_you_mean
 from simulator.results.bottleneck import Bottleneck, find_bottleneck
+from simulator.results.copies import with_copies
 from simulator.results.exposed import Breakdown, break_down
 from simulator.results.memory import Memory
 from simulator.results.report import StepReport
-from simulator.results.staleness import Staleness, observe
+from simulator.results.staleness import Staleness, longest_gap, observe
 from simulator.results.timeline import Timeline
 from simulator.scenario.memory import checked_memory, fitting_memory
 from simulator.scenario.nominal import nominal_ns
@@ -75,12 +76,13 @@ class Run:
         """What the last counted batches saw, whole periods of them."""
         period = self.timeline.graph.period
         seen = range(max(self.first, self.last - max(3, period)), self.last)
-        return observe(self.timeline, self.column, seen, self._gap_shares)
+        own = observe(self.timeline, self.column, seen, self._gap_shares)
+        return with_copies(own, self.timeline, self.column, seen)
 
     @property
     def _gap_shares(self) -> list[float]:
-        """Share of a batch's rows by how many batches ago they were last used, as deep as the pipeline."""
-        scenario, deepest = self.scenario, max(s.ahead for s in self.timeline.graph.pipeline.stages)
+        """Share of a batch's rows by how many batches ago they were last used, as far as that matters."""
+        scenario, longest = self.scenario, longest_gap(self.timeline.graph.pipeline)
         asked = [
             (t.popularity, t.draws(scenario.workload.batch) * self.timeline.ranks)
             for t in scenario.workload.tables
@@ -92,7 +94,7 @@ class Run:
                 for count, (popularity, lookups) in zip(rows, asked, strict=True)
             )
             / sum(rows)
-            for gap in range(1, deepest + 3)
+            for gap in range(1, longest + 1)
         ]
 
     @property

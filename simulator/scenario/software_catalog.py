@@ -33,20 +33,51 @@ def gather_efficiency(family: str) -> float:
 
 
 def two_stream_factor(name: str) -> float:
-    """Return what a model of two streams at fixed shares is multiplied with, fitted on the profile's own row.
+    """Return what a model of two streams at fixed shares is multiplied with, fitted on its best row.
 
     Raises InputError for a profile without one.
     """
-    known = _read()["two_stream_factor"]
+    return float(_two_streams(name)["value"])
+
+
+def two_stream_source(name: str) -> str:
+    """Return the source of that factor, which names its row. Raises InputError for a profile without one."""
+    return str(_two_streams(name)["source"])
+
+
+def _two_streams(name: str) -> Mapping[str, Any]:
+    known: Mapping[str, Mapping[str, Any]] = _read()["two_stream_factor"]
     if name not in known:
         raise InputError(f'no factor was fitted for "{name}"{did_you_mean(name, known)}')
-    return float(known[name]["value"])
+    return known[name]
+
+
+def numbers(name: str) -> dict[str, Mapping[str, Any]]:
+    """Return the numbers of a profile by field, each with value, source and what else the file says of it.
+
+    Raises InputError for an unknown name.
+    """
+    profile(name)
+    fields = _entries()[name]
+    return {field: one for field, one in fields.items() if isinstance(one, Mapping) and "source" in one}
+
+
+def gather_numbers() -> Mapping[str, Mapping[str, Any]]:
+    """Return the gather efficiencies by family of accelerators, each with value, source and the rest."""
+    found: Mapping[str, Mapping[str, Any]] = _read()["gather_efficiency"]
+    return found
 
 
 def profile_data(name: str) -> dict[str, Any]:
     """Return the profile of that name as a scenario would write it. Raises InputError for an unknown name."""
     profile(name)
     return dict(_plain(_entries()[name]))
+
+
+def forget() -> None:
+    """Have the file read anew, after it was written."""
+    _read.cache_clear()
+    _profile.cache_clear()
 
 
 @cache

@@ -6,6 +6,7 @@ from typing import Literal
 from simulator.costs.software import Precision, Software
 from simulator.hardware import Cluster, TwoLevel
 from simulator.quantities import value_bytes
+from simulator.quantities.statistics import COVERAGE
 from simulator.scenario.base import Spec
 from simulator.scenario.fields import (
     Bytes,
@@ -21,7 +22,6 @@ from simulator.sharding import DataParallel, Rule, ShardingPlan
 from simulator.workload.dense.eager import Eager
 from simulator.workload.job import Workload
 
-COVERAGE = 0.8
 FASTEST_PCIE = 64e9  # bytes/s: PCIe 5.0 x16
 Format = Literal["fp32", "fp16", "bf16", "fp8", "int8"]
 
@@ -48,11 +48,13 @@ class CalibratedSpec(Spec):
 
     def unlike_machine(self, cluster: Cluster) -> list[str]:
         """Return in which ways a machine is unlike the one that was fitted, in words."""
-        fitted = f"software fitted on {self.accelerator}, {self.per_host} per host"
+        fitted = f"software fitted on {self.accelerator}, {self.per_host} per host, {_hosts(self.hosts)}"
         others = dict.fromkeys(group.accelerator.name for group in cluster.groups)
         found = [f"accelerator {name} ({fitted})" for name in others if name != self.accelerator]
         if cluster.per_host != self.per_host:
             found.append(f"{cluster.per_host} accelerators per host ({fitted})")
+        if cluster.hosts != self.hosts:
+            found.append(f"{_hosts(cluster.hosts)} ({fitted})")
         if cluster.per_host > 1 and _inside(cluster) <= FASTEST_PCIE:
             found.append(f"accelerators reach each other over PCIe ({fitted})")
         return found
@@ -136,6 +138,10 @@ class SoftwareSpec(Spec):
             return None
         factor = 1 + float(getattr(self.spread, self.calibrated_on.kind(cluster)))
         return {"low": step / factor, "high": step * factor, "coverage": COVERAGE}
+
+
+def _hosts(count: int) -> str:
+    return f"{count} host" if count == 1 else f"{count} hosts"
 
 
 def _inside(cluster: Cluster) -> float:

@@ -2,11 +2,24 @@
 
 from collections.abc import Iterator
 
-from simulator.quantities import AllToAllWork, Collective, RowWork, RpcWork, ServerWork, Work
-from simulator.results.roles import leaves
+from simulator.quantities import (
+    AllToAllWork,
+    Collective,
+    HoldWork,
+    RowWork,
+    RpcWork,
+    ServerWork,
+    Work,
+    leaves,
+)
 from simulator.scenario.collective_rows import operation
 from simulator.scenario.collectives_spec import MEASURED, AlgorithmsSpec, CollectivesSpec
 from simulator.scenario.scenario import Scenario
+
+HELD_NOWHERE = (
+    "cluster.unexplained_host_time is not used: it is held while workers route keys and retrieve rows among "
+    "each other, and under this policy they do neither"
+)
 
 
 def unused(scenario: Scenario) -> list[str]:
@@ -15,6 +28,9 @@ def unused(scenario: Scenario) -> list[str]:
     told, cluster = [], scenario.spec.cluster
     if cluster.servers is not None and not any(map(_served, works)):
         told.append("cluster.servers is not used: no table is on parameter servers (sharding.tier)")
+    held = {one.setting for one in works if isinstance(one, HoldWork)}
+    if cluster.unexplained_host_time and "cluster.unexplained_host_time" not in held:
+        told.append(HELD_NOWHERE)
     if cluster.collectives is not None:
         told += _of_collectives(cluster.collectives, [one for one in works if isinstance(one, Collective)])
     return told

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 
 from analysis.explain import Explanation, explain
-from analysis.parameters import Parameter, parameters
+from analysis.parameters import parameters
+from analysis.scaled import Parameter
 from analysis.sensitivity import Sensitivity
 from simulator.costs import CostModel
 from simulator.engine import Variation, tabulate

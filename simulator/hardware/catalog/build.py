@@ -10,7 +10,7 @@ from simulator.hardware.cluster import Machine
 from simulator.hardware.fabric import Fabric, TwoLevel
 from simulator.hardware.parts import Accelerator, Host, Nic
 from simulator.hardware.torus import Torus
-from simulator.units import parse_quantity
+from simulator.units import parse_quantity, usd_per_hour
 
 # The dimension of every numeric field, as `simulator.units` calls it; counts are whole numbers.
 DIMENSIONS: Mapping[str, str] = {
@@ -49,7 +49,7 @@ DIMENSIONS: Mapping[str, str] = {
     "decay_workers": "count",
     "dims": "count",
 }
-PROSE = ("note", "kind", "accelerator", "host", "fabric", "wrap")
+PROSE = ("note", "kind", "accelerator", "host", "fabric", "wrap", "only_priced")
 
 
 def quantity(field: str, value: object) -> float:
@@ -61,7 +61,8 @@ def quantity(field: str, value: object) -> float:
         amount = parse_quantity(value, dimension)
     except ValueError as problem:
         raise InputError(f"{field}: {problem}") from None
-    return round(amount * 3600, 9) if dimension == "money" else amount
+    hourly = usd_per_hour(amount) if dimension == "money" else None
+    return amount if hourly is None else hourly
 
 
 def _count(field: str, value: object) -> int:

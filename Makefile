@@ -2,7 +2,7 @@
 #   make run     the main job: NestPipe against four other ways to train, at three cluster sizes
 #   make test    every gate: lint, types, rooms, then all tests against the built wheel
 #   make lint    the gates that need no test run          make format   lay out the code
-#   make measure the local runs, anew, on an idle machine (under three minutes; shaped links need root;
+#   make measure the local runs, anew, on an idle machine (about three minutes; shaped links need root;
 #                MEASURE_ARGS="--rounds 4" is how those in the tree were made)
 #   make bench   the benchmarks (in the checkout)         make docs     the documentation site, in out/site
 #   make clean / make distclean

@@ -1,6 +1,6 @@
 """`docs/collectives.md`, written from the predictions of `analysis.collective_validation`."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from analysis.collective_validation import (
     errors_with_refusals,
     validate,
 )
+from analysis.markdown import markdown_table
 from simulator.calibration.collective_held_out import Fitter, HeldOut, every_second_size, median_and_p90
 from simulator.calibration.collective_tables import Table
 from simulator.units import format_bytes, format_time
@@ -125,7 +126,7 @@ def _summary(found: Validation) -> str:
     kinds = ((OTHER_SIZES, found.sizes), (LARGER_SCALES, found.own), (WITH_LENT, found.larger))
     lines = [_target_line(target, operation, cases) for target, cases in kinds for operation in OPERATIONS]
     header = ("held out", "operation", "rows >", "median >", "target >", "p90 >", "target >", "")
-    return _markdown(header, lines)
+    return markdown_table(header, lines)
 
 
 def _target_line(target: Target, operation: str, cases: Sequence[HeldOut]) -> tuple[str, ...]:
@@ -144,7 +145,7 @@ def _by_table(cases: Iterable[HeldOut], most: int | None = None) -> str:
         (f"{case.known_nodes} → {case.table.scale.nodes}", f"`{case.table.name}`", *_shown(errors))
         for errors, case in known[:most]
     ]
-    return _markdown(("known → nodes >", "table", "rows >", "median >", "p90 >"), lines)
+    return markdown_table(("known → nodes >", "table", "rows >", "median >", "p90 >"), lines)
 
 
 def _refusing(case: HeldOut) -> HeldOut:
@@ -164,7 +165,7 @@ def _lenders(cases: Iterable[HeldOut]) -> str:
         )
         for errors, case in made
     ]
-    return _markdown(("known → nodes >", "table", "network of", "rows >", "median >", "p90 >"), lines)
+    return markdown_table(("known → nodes >", "table", "network of", "rows >", "median >", "p90 >"), lines)
 
 
 def _shown(errors: Errors) -> tuple[str, str, str]:
@@ -175,7 +176,7 @@ def _by_row(cases: Iterable[HeldOut]) -> str:
     rows = [row for case in cases for row in _rows(case)]
     rows.sort(key=lambda row: (-abs(row[0]), row[1]))
     lines = [(name, size, time, said, f"{100 * error:+.0f}") for error, name, size, time, said in rows]
-    return _markdown(("table", "size >", "measured >", "predicted >", "error >"), lines[:WORST_ROWS])
+    return markdown_table(("table", "size >", "measured >", "predicted >", "error >"), lines[:WORST_ROWS])
 
 
 def _rows(case: HeldOut) -> Iterator[tuple[float, str, str, str, str]]:
@@ -195,7 +196,8 @@ def _fitters(tables: Sequence[Table]) -> str:
         for name, fitter in FITTERS.items()
         for first in (0, 1)
     ]
-    return _markdown(("curve", "known", *(f"{_words(name)}, median / p90 >" for name in OPERATIONS)), lines)
+    head = ("curve", "known", *(f"{_words(name)}, median / p90 >" for name in OPERATIONS))
+    return markdown_table(head, lines)
 
 
 def _medians(tables: Sequence[Table], fitter: Fitter, first: int) -> list[str]:
@@ -209,7 +211,7 @@ def _refused(found: Validation) -> str:
     if not refused:
         return "Nothing was refused."
     lines = {(case.known_nodes, case.table.name): case for case in refused}
-    return _markdown(
+    return markdown_table(
         ("known → nodes >", "table", "why"),
         [
             (f"{nodes} → {case.table.scale.nodes}", f"`{name}`", case.refused)
@@ -224,21 +226,6 @@ def _words(operation: str) -> str:
 
 def _percent(share: float) -> str:
     return "-" if np.isnan(share) else f"{100 * share:.1f}"
-
-
-def _markdown(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """Return a table; columns whose head ends in ` >` stand to the right."""
-    cells = [[head.removesuffix(" >") for head in header], *(list(line) for line in lines)]
-    widths = [max(3, *(len(line[i]) for line in cells)) for i in range(len(header))]
-    place: list[Callable[[str, int], str]] = [
-        str.rjust if head.endswith(" >") else str.ljust for head in header
-    ]
-    drawn = [
-        [put(cell, width) for put, cell, width in zip(place, line, widths, strict=True)] for line in cells
-    ]
-    pairs = zip(header, widths, strict=True)
-    marks = ["-" * (width - 1) + ":" if head.endswith(" >") else "-" * width for head, width in pairs]
-    return "\n".join(f"| {' | '.join(line)} |" for line in (drawn[0], marks, *drawn[1:]))
 
 
 def write(folder: Path, target: Path = PAGE) -> Path:

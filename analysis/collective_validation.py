@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 
-from numpy import median, quantile
-
 from simulator.calibration.collective_held_out import (
     Fitter,
     HeldOut,
@@ -24,6 +22,7 @@ from simulator.calibration.collective_held_out import (
 )
 from simulator.calibration.collective_lines import fit_lines
 from simulator.calibration.collective_tables import Table, read_tables
+from simulator.quantities import statistics
 
 OPERATIONS = ("all_to_all", "all_reduce", "all_gather")
 Errors = tuple[float, float, int]
@@ -105,11 +104,9 @@ def errors_of(cases: Iterable[HeldOut], operation: str) -> Errors:
 def errors_with_refusals(cases: Iterable[HeldOut], operation: str) -> Errors:
     """Return the same, every row that was refused counted as wrong by `REFUSED`."""
     alike = [case for case in cases if case.table.operation == operation]
-    errors = [abs(error) for case in alike for error in case.errors.tolist()]
+    errors = [error for case in alike for error in case.errors.tolist()]
     errors += [REFUSED for case in alike if case.predicted is None for _ in case.sizes]
-    if not errors:
-        return float("nan"), float("nan"), 0
-    return float(median(errors)), float(quantile(errors, 0.9)), len(errors)
+    return statistics.median_and_p90(errors)
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from statistics import median
 import numpy as np
 
 from analysis.validated import Validated
+from simulator.quantities.statistics import median_and_p90
 
 NEAR = 0.25  # an error within which a prediction still helps to decide
 Answer = Callable[[Validated], float | None]
@@ -43,8 +44,8 @@ class Score:
         if not errors:
             return None
         size = np.abs(np.asarray(errors, dtype=float))
-        shares = float(np.median(size)), float(np.mean(size <= NEAR)), float(np.quantile(size, 0.9))
-        return cls(len(size), *shares, worst=float(size.max()))
+        middle, p90, count = median_and_p90(size)
+        return cls(count, middle, float(np.mean(size <= NEAR)), p90, worst=float(size.max()))
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,8 @@ def configurations(cases: Iterable[Validated]) -> list[Configuration]:
     """
     together: dict[str, list[Validated]] = {}
     for case in cases:
-        together.setdefault(case.configuration, []).append(case)
+        if case.role != "none":
+            together.setdefault(case.configuration, []).append(case)
     return [
         Configuration(name, alike[0].group, tuple(alike))
         for name, alike in together.items()

@@ -130,8 +130,15 @@ class TracedStep:
 
     @classmethod
     def of(cls, paths: Iterable[str]) -> "TracedStep":
-        """Read one execution trace per rank. Raises InputError."""
-        return cls(tuple(read_shapes(path) for path in paths))
+        """Read one execution trace per rank. Raises InputError for none, or one of something else."""
+        ranks = tuple(read_shapes(path) for path in paths)
+        if not ranks:
+            raise InputError("there is no execution trace")
+        if any(rank.layers != ranks[0].layers for rank in ranks):
+            raise InputError("the execution traces are not of one model: their layers differ")
+        if not any(rank.tables for rank in ranks):
+            raise InputError("the execution traces hold no lookups of embedding tables")
+        return cls(ranks)
 
     def scenario(self, seconds_per_launch: float, accelerator: str) -> Scenario:
         """Return the job as a scenario: one server, tables whole on one rank, sums of rows exchanged."""
@@ -156,6 +163,8 @@ class TracedStep:
         samples = first.batch * len(self.ranks)
         bottom = [out for _, out in first.layers[: self._bottom]]
         interaction = first.layers[self._bottom][0] - first.dimension  # n(n-1)/2 pairs of n vectors
+        if interaction < 1:
+            raise InputError("the top layers have fewer inputs than a DLRM's: no pairs of vectors")
         vectors = round((1 + (1 + 8 * interaction) ** 0.5) / 2)
         table = {
             "name": "table",

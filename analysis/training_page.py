@@ -4,16 +4,19 @@
 rows whose source has an open licence it shows the time that is compared, and says where it is from.
 """
 
+import math
 import sys
-import textwrap
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from analysis.scores import Score, configurations, coverage, ours, peer, plain, ratios, score
 from analysis.training.fitting import FIT_ROWS
-from analysis.training.predictions import predict, without_step
+from analysis.training.parameters import OVERHEADS
+from analysis.training.predictions import predict
+from analysis.training.spread import coverage_left_out, log_errors
 from analysis.training.tables import read_training
 from analysis.validated import Validated
+from simulator.scenario.software_catalog import two_stream_factor, two_stream_source
 
 PAGE = Path("docs/validation_training.md")
 GROUPS = ("DCNv2", "DLRM v1", "NVIDIA synthetic", "other DLRM", "HSTU")
@@ -25,7 +28,7 @@ This page is generated: `python -m analysis.training_page FOLDER` in the checkou
 validate --data FOLDER` prints the same cases.
 
 {predicted} measured steps in {configurations} distinct configurations are predicted, {fitted} more were
-fitted on ([which and why](decisions/0007-training-fit-and-predict.md)), and {silent} are not predicted.
+fitted on ([which and why](decisions/0007-training-fit-and-predict.md)), and {silent} rows are not predicted.
 Step times of the MLPerf rows (`mlp_...`) are derived from published logs of MLPerf Training (mlcommons
 training results, Apache-2.0): not verified by MLCommons Association. The other rows are from repositories
 of NVIDIA (Apache-2.0: DeepLearningExamples `dle`, distributed-embeddings `de`, HugeCTR `sok`,
@@ -34,29 +37,30 @@ recsys-examples `hstu`) and of Meta (MIT: `trdlrm`).
 Repetitions of one experiment (same model, accelerators, batch, family and round) count once, with the
 median of their times; a configuration that a parameter was fitted on does not count at all. *Sum* is what
 the durations of all stages add up to, nothing overlapped and nothing held. *Peer* is a model of two
-streams at fixed shares of the peaks, multiplied with one factor per family that was fitted on the same
-rows as ours.
+streams at fixed shares of the peaks, multiplied with one factor per family, fitted on one row. It was given
+that one of our rows with which it misses the other cases of the family by least: {peers}. Our own rows were
+fixed before the fit, so this comparison leans to the peer.
 
 The forms of the laws were chosen by people who had seen these tables: expect more on new ones."""
 BANDS = """\
 The printed bands hold {share:.0f} % of {count} steps that were not fitted (80 % are meant); half of them
-are narrower than ±{width:.0f} %. They were made from the spread of the same errors, by kind of case; a
-configuration that is left out of its own band lies in it somewhat less often."""
+are narrower than ±{width:.0f} %. That share is no evidence: the bands were made from the spread of the same
+errors, by kind of case. Of configurations left out of the making of their own bands, {left_out:.0f} % lie in
+them."""
 
 
-def page(cases: Sequence[Validated], stepless: Sequence[str] = ()) -> str:
-    """Return the page; `stepless` are rows that give no step time."""
+def page(cases: Sequence[Validated], left_out: float) -> str:
+    """Return the page; `left_out` is the share of configurations in bands that the others made."""
     parts = (
         _introduction(cases),
         "## Scores\n\nMedian error / share within 25 % / 90th percentile / worst, in per cent.\n\n"
         + _scores(cases),
-        _bands(cases),
+        _bands(cases, left_out),
         "## Several hosts over one\n\nErrors of the ratio of two steps, in per cent.\n\n" + _ratios(cases),
         "## Predicted, worst first\n\nTimes in ms, errors in per cent; `*`: unlike the fitted row.\n\n"
         + _rows(_open(cases)),
         "## Fitted\n\nNo evidence of anything.\n\n" + _rows([case for case in cases if case.role == "fit"]),
         "## Not predicted\n\n" + _silent(cases),
-        _stepless(stepless),
     )
     return "\n\n".join(parts) + "\n"
 
@@ -67,7 +71,13 @@ def _introduction(cases: Sequence[Validated]) -> str:
         configurations=len(configurations(cases)),
         fitted=len(FIT_ROWS),
         silent=sum(case.predicted_ms is None for case in cases),
+        peers=", ".join(_peer(one.family) for one in OVERHEADS),
     )
+
+
+def _peer(family: str) -> str:
+    row = next(row for row in FIT_ROWS if row in two_stream_source(family))
+    return f"`{family}` {two_stream_factor(family):.3g} from `{row}`"
 
 
 def _open(cases: Iterable[Validated]) -> list[Validated]:
@@ -94,9 +104,9 @@ def _score(found: Score | None) -> str:
     return " / ".join(f"{100 * share:.0f}" for share in shares)
 
 
-def _bands(cases: Sequence[Validated]) -> str:
+def _bands(cases: Sequence[Validated], left_out: float) -> str:
     share, width, count = coverage(case for case in cases if case.role == "predict")
-    return BANDS.format(share=100 * share, count=count, width=100 * width)
+    return BANDS.format(share=100 * share, count=count, width=100 * width, left_out=100 * left_out)
 
 
 def _ratios(cases: Sequence[Validated]) -> str:
@@ -117,7 +127,7 @@ def _rows(cases: Sequence[Validated]) -> str:
             f"{_ms(case.low)} - {_ms(case.high)}",
             _ms(case.plain_sum_ms),
             _ms(case.peer_ms),
-            case.note or "-",
+            _cell(case.note) or "-",
         )
         for case in cases
     ]
@@ -126,16 +136,17 @@ def _rows(cases: Sequence[Validated]) -> str:
 
 def _silent(cases: Sequence[Validated]) -> str:
     silent = [case for case in cases if case.predicted_ms is None]
-    return _table(("case", "why"), [(f"`{case.case_id}`", case.note) for case in silent])
+    lines = [(f"`{case.case_id}`", _ms(case.measured_ms), _cell(case.note)) for case in silent]
+    return _table(("case", "measured ms >", "why"), lines)
 
 
-def _stepless(names: Sequence[str]) -> str:
-    listed = textwrap.fill(", ".join(f"`{name}`" for name in names) or "none", 106, break_on_hyphens=False)
-    return f"Rows that give no time of a step (parts of one, epochs, flop rates, run times):\n\n{listed}"
+def _cell(text: str) -> str:
+    """Return a text that cannot end a cell of the table."""
+    return text.replace("|", "\\|")
 
 
 def _ms(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4g}"
+    return "-" if value is None or math.isnan(value) else f"{value:.4g}"
 
 
 def _percent(share: float | None) -> str:
@@ -156,7 +167,8 @@ def _table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
 def write(folder: Path, target: Path = PAGE) -> Path:
     """Write the page from the tables in `folder` and return where it is."""
     measured = read_training(folder)
-    target.write_text(page(predict(measured), without_step(measured)), encoding="utf-8")
+    left_out = coverage_left_out(log_errors(measured))
+    target.write_text(page(predict(measured), left_out), encoding="utf-8")
     return target
 
 

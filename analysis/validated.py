@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from math import isfinite
 from typing import Any, TypeVar
 
 Item = TypeVar("Item")
@@ -24,10 +25,11 @@ class Validated:
     """A measured time and its prediction, ms; None where nothing is said, with the reason in `note`.
 
     `kind` is `training`, `collective`, `gemm`, `trace` or `local`, `group` what it is scored with,
-    `configuration` what tells repetitions from different experiments. `role` is `fit` for the rows that
-    parameters were fitted on.
-    `low` and `high` enclose 80 % of such cases. `unlike` says in which ways the case lies outside of what was
-    fitted. Cases of one `series` differ in `size` only: accelerators, hosts, samples of a step.
+    `configuration` what tells repetitions from different experiments. `role` is `predict`, `fit` for what
+    parameters were fitted on, or `none` for what is not predicted; a measured time that cannot be read is
+    not a number. `low` and `high` enclose 80 % of such cases; `like` names the cases whose errors say how
+    wide that is. `unlike` says in which ways the case lies outside of what was fitted. Cases of one `series`
+    differ in `size` only: accelerators, hosts, samples of a step (or bytes of a collective).
     """
 
     case_id: str
@@ -46,6 +48,7 @@ class Validated:
     note: str = ""
     series: str = ""
     size: tuple[int, int, int] = (1, 1, 0)
+    like: str = ""
 
     @property
     def error(self) -> float | None:
@@ -68,6 +71,10 @@ class Validated:
         """Return the case with one more thing said about it."""
         return replace(self, note="; ".join(filter(None, (self.note, note))))
 
+    def not_predicted(self, reason: str) -> "Validated":
+        """Return the case as one that nothing is said of, with the reason."""
+        return replace(self, role="none").with_note(f"not predicted: {reason}")
+
     def with_prediction(
         self,
         predicted: float,
@@ -81,10 +88,11 @@ class Validated:
         return replace(self, predicted_ms=predicted, low=band[0], high=band[1], **known)
 
     def record(self) -> dict[str, Any]:
-        """Return the case as plain data."""
+        """Return the case as plain data; a measured time that cannot be read is None."""
         data = asdict(self)
         first = ("case_id", "kind", "group", "measured_ms", "predicted_ms")
         found = {name: data.pop(name) for name in first}
+        found["measured_ms"] = self.measured_ms if isfinite(self.measured_ms) else None
         found["error"] = self.error
         found |= {name: data.pop(name) for name in ("low", "high", "role")}
         found["extrapolated"] = self.extrapolated

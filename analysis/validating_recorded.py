@@ -1,92 +1,163 @@
-"""Measured cases that were recorded by programs: training on local machines, and profiled steps.
+"""Measured cases that `recscale calibrate measure --record` wrote: real training runs and fetches.
 
-`local_runs/*.json` are files of `recscale calibrate measure --record`; below `traces`, a folder with an `et`
-and a `kineto` folder is one job that was profiled, and other profiles say what the host takes per launch.
+`local_runs/*.json` are its files. Each distinct run is predicted from the primitives recorded with it.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import isfinite
 from pathlib import Path
+from typing import Any
 
-import numpy as np
-
-from analysis.trace_steps import TracedStep, per_launch
+from analysis.recorded_primitives import beyond, primitives_sum_ms
+from analysis.recording_doubts import doubts
 from analysis.validated import Validated
+from simulator.calibration.train.settings import Settings
 from simulator.errors import InputError, RecscaleError
-from simulator.scenario import run_scenario
 
-DEVICES = {"V100": "v100", "A100": "a100_80", "H100": "h100", "H200": "h200", "B200": "b200"}
+NAN = float("nan")
 
 
 def local_runs(folder: Path) -> list[Validated]:
-    """Return the recorded training runs and calls, predicted from the primitives recorded with them."""
+    """Return one case per distinct recorded run and per fetch; a foreign file is one case with the reason.
+
+    Raises InputError for a file that is not JSON.
+    """
+    paths = sorted((folder / "local_runs").glob("*.json"))
+    return [case for path in paths for case in _file(path)]
+
+
+def _file(path: Path) -> list[Validated]:
     from simulator.calibration.local.schema import read_measurement
 
-    paths = sorted((folder / "local_runs").glob("*.json"))
-    return [case for path in paths for case in _recorded(path.stem, read_measurement(path))]
+    try:
+        recording = read_measurement(path)
+    except InputError as problem:
+        _check_json(path, problem)
+        told = ": ".join(filter(None, (problem.where.path, problem.problem)))
+        return [Validated(path.stem, "local", "files", path.stem, NAN).not_predicted(told)]
+    found = Recording(path.stem, recording)
+    cases = [*found.runs(), *found.fetches()]
+    return cases or [
+        _case(path.stem, path.stem, "files", NAN).not_predicted("the file records no run and no fetch")
+    ]
 
 
-def _recorded(name: str, recording: dict[str, object]) -> Iterator[Validated]:
-    from simulator.calibration.local.comparison import compared_calls, compared_runs
+def _check_json(path: Path, problem: InputError) -> None:
+    """Raise `problem` unless the file holds JSON, if of another kind."""
+    import orjson
 
-    for run in compared_runs(name, recording) if recording["runs"] else []:
-        kind = "overlapped" if run.overlapped else "serialized"
-        told = f"{name} {run.settings.policy}, batch {run.settings.batch}, {run.settings.model}"
-        yield _case(told, f"local runs, {kind}", run.measured, run.predicted)
-    for call in compared_calls(recording) if recording["rpc"] else []:
-        told = f"{name} {call.mode}, {call.tables} tables x {call.keys} keys"
-        role = "predict" if call.held_out else "fit"
-        yield _case(told, f"calls, {call.mode}", call.measured, call.predicted, role)
+    try:
+        orjson.loads(path.read_bytes())
+    except (OSError, orjson.JSONDecodeError, RecursionError):
+        raise problem from None
 
 
-def _case(name: str, group: str, measured: float, predicted: float, role: str = "predict") -> Validated:
-    case = Validated(name, "local", group, name, measured * 1e3, role)
-    return case.with_prediction(predicted * 1e3, (None, None))
+def _case(name: str, recording: str, group: str, seconds: float) -> Validated:
+    measured = seconds * 1e3
+    return Validated(name, "local", f"local runs, {group}", name, measured, source=recording, like=group)
 
 
-def profiled(folder: Path) -> list[Validated]:
-    """Return the profiled steps, predicted from their execution traces and the launches of other jobs."""
-    place = folder / "traces"
-    jobs = sorted(path.parent for path in place.rglob("et") if (path.parent / "kineto").is_dir())
-    if not jobs:
-        return []
-    paths = sorted(place.rglob("*.json*"))
-    others = [path for path in paths if not any(path.is_relative_to(job) for job in jobs)]
-    launches = list(_launches(others))
-    return [_profiled(job, launches) for job in jobs]
+@dataclass(frozen=True)
+class Recording:
+    """One file of recordings, `data`, by the `name` of the file."""
 
+    name: str
+    data: Mapping[str, Any]
 
-def _launches(paths: list[Path]) -> Iterator[float]:
-    """Yield seconds per launch of each profile of a job that trains with embedding tables."""
-    from simulator.calibration.imports.kineto import read_traces
+    @property
+    def doubts(self) -> str:
+        """What speaks against the recording, in one line."""
+        return "; ".join(doubts(self.data))
 
-    for path in paths:
+    def runs(self) -> Iterator[Validated]:
+        """Yield the distinct runs, each with the prediction or with what stands against one."""
+        together: dict[str, list[Mapping[str, Any]]] = {}
+        for run in self.data["runs"]:
+            together.setdefault(repr(sorted(run["settings"].items())), []).append(run)
+        for alike in together.values():
+            yield self._run(alike).with_note(self.doubts)
+
+    def _run(self, alike: list[Mapping[str, Any]]) -> Validated:
         try:
-            traces = read_traces([str(path)])
-        except RecscaleError:  # a trace of another kind
-            continue
-        if any("embedding" in one.name for one in traces.ranks[0].table.class_times()):
-            yield per_launch(traces)
+            settings = Settings.of(alike[0]["settings"])
+        except RecscaleError as problem:
+            return _case(f"{self.name} {alike[0]['settings']}", self.name, "unknown", NAN).not_predicted(
+                problem.problem
+            )
+        group = "serialized" if settings.policy == "serialized" else "overlapped"
+        case = _case(f"{self.name} {title(settings)}", self.name, group, _mean(alike))
+        try:
+            return self._predicted(case, settings, alike)
+        except RecscaleError as problem:
+            return case.not_predicted(problem.problem)
+        except KeyError as missing:
+            return case.not_predicted(f"the recording does not say {missing}")
+
+    def _predicted(self, case: Validated, settings: Settings, alike: list[Mapping[str, Any]]) -> Validated:
+        from simulator.calibration.local.comparison import compared_runs
+        from simulator.calibration.local.predicting import LocalMachine
+
+        machine = LocalMachine.of(dict(self.data))
+        (found,) = compared_runs(self.name, {**self.data, "runs": alike})
+        if not (isfinite(found.measured) and found.measured > 0):
+            return case.not_predicted("the run has too few steps that count, or steps without a time")
+        known = replace(case, measured_ms=found.measured * 1e3)
+        plain = primitives_sum_ms(machine, settings)
+        return known.with_prediction(
+            found.predicted * 1e3, (None, None), beyond(machine, settings), plain=plain
+        )
+
+    def fetches(self) -> Iterator[Validated]:
+        """Yield the fetches over RPC, each with the prediction or with what stands against one."""
+        from simulator.calibration.local.comparison import compared_calls
+
+        points = self.data["rpc"]
+        cases = [self._fetch(point) for point in points]
+        try:
+            found = compared_calls(self.data) if points else []
+        except RecscaleError as problem:
+            yield from (case.not_predicted(problem.problem).with_note(self.doubts) for case in cases)
+            return
+        for case, point, said in zip(cases, points, found, strict=True):
+            role = "predict" if said.held_out else "fit"
+            plain = _calls_sum(point, points)
+            told = replace(case, role=role).with_prediction(said.predicted * 1e3, (None, None), plain=plain)
+            yield told.with_note(self.doubts)
+
+    def _fetch(self, point: Mapping[str, Any]) -> Validated:
+        asked = f"{point['tables']} tables x {point['keys']} keys from {point['servers']} servers"
+        told = f"{point['mode']}, {asked}"
+        return _case(f"{self.name} {told}", self.name, f"{point['mode']}, calls", point["seconds"])
 
 
-def _profiled(job: Path, launches: list[float]) -> Validated:
-    from simulator.calibration.imports.kineto import read_traces
-
-    traces = read_traces([str(path) for path in sorted((job / "kineto").iterdir())])
-    steps = [step.step for rank in traces.ranks for step in rank.table.steps]
-    measured = float(np.mean(steps))
-    case = Validated(f"{job.name}, mean over ranks", "trace", "profiled steps", job.name, measured)
-    if not launches:
-        return case.with_note("not predicted: no other profile says what the host takes per launch")
-    shapes = TracedStep.of(str(path) for path in sorted((job / "et").iterdir()))
-    scenario = shapes.scenario(float(np.median(launches)), _accelerator(traces.ranks[0].table.trace.device))
-    told = f"ranks measure {min(steps):.1f} to {max(steps):.1f} ms, most of it waiting for the last"
-    predicted = run_scenario(scenario).report.step_ms["mean"]
-    return case.with_prediction(predicted, (None, None)).with_note(told)
+def title(settings: Settings) -> str:
+    """Return what tells a run from all others, in one line."""
+    model = settings.model
+    shape = f"{model.tables} tables x {model.rows} x {model.dimension}, {'-'.join(map(str, model.widths))}"
+    keys = settings.keys or f"Zipf {model.exponent:g}"
+    trained = f"{settings.optimizer} {settings.rate:g}, seed {settings.seed}, {settings.steps} steps"
+    return f"{settings.title}, batch {settings.batch}, {shape}, {keys}, {trained}"
 
 
-def _accelerator(device: str) -> str:
-    """Return the catalog's name of a device as profilers call it. Raises InputError for an unknown one."""
-    found = next((name for part, name in DEVICES.items() if part in device), None)
-    if found is None:
-        raise InputError(f'the catalog has no device like "{device}" (known: {", ".join(DEVICES)})')
-    return found
+def _mean(alike: list[Mapping[str, Any]]) -> float:
+    """Return the mean step of all recorded ones, seconds, for runs of which nothing better is said."""
+    steps = [step for run in alike for step in run["step_s"]]
+    return sum(steps) / len(steps) if steps else NAN
+
+
+def _calls_sum(point: Mapping[str, Any], points: list[Mapping[str, Any]]) -> float | None:
+    """Return the plain sum of a fetch, ms: its calls one after the other, each a start and its bytes.
+
+    Start and rate are those of the line through the smallest and the largest recorded fetch of one table;
+    None where these are not two.
+    """
+    single = [one for one in points if one["tables"] == 1 and one["servers"] == point["servers"]]
+    single = sorted((one for one in single if one["mode"] == "in_turn"), key=lambda one: one["bytes"])
+    if len(single) < 2 or single[0]["bytes"] == single[-1]["bytes"]:
+        return None
+    small, large = single[0], single[-1]
+    slope = (large["seconds"] - small["seconds"]) / (large["bytes"] - small["bytes"])
+    calls = 1 if point["mode"] == "coalesced" else point["tables"]
+    start = small["seconds"] - slope * small["bytes"]
+    return float((calls * start + slope * point["bytes"]) * 1e3)

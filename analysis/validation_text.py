@@ -14,7 +14,9 @@ marked G are gates and orderings on five models of our own (docs/decisions/0009-
 
 **In short: this page is a check of structure and no evidence that steps are predicted well.** {count} figures
 share no number with a fit and were simulated ({clean}). The bounds among them are kept, the others
-are missed by far. All other predictions contain numbers that were used for the fit, or repeat them."""
+are missed by far. All other predictions contain numbers that were used for the fit, or repeat them.
+Evidence stands on three other pages: [training steps](validation_training.md), [products, traces, local
+runs](validation_measured.md), [collectives](collectives.md)."""
 
 COLUMNS = """\
 *Error* is simulated over published, less 1, in per cent. The *sum* adds compute, lookup and all-to-all of
@@ -55,13 +57,16 @@ What this is worth:
 - T20 is the one figure of regrouped samples. It comes from `nestpipe/clustering.yaml`, on other keys than
   the rest. 32 times the published figure is less than the all-to-all of the whole batch (T13d), which no
   regrouping can do: it must come from another setting. That it misses by less than the sum means nothing.
-- Two-dimensional sparse parallelism (T6a, T6c, T7) rests on an assumption: the unexplained growth of the
-  lookup follows the size of the job and not of the group. If it followed the group, the step at 1,536
-  workers would take {by_group} ms where 4,914 are published. Averaging the copies after every
-  step ({averaging} ms at 1,536 workers, {averaging_few} at 128, dense all-reduce included) and four groups at
-  128 workers are assumed, too: steps come out too long. Other assumptions do not settle it. With half
-  of the growth following the group, the error would be {half} % at 1,536 workers and {half_few} % at
-  128; with averaging after every hundredth step only, {seldom} and {seldom_few} %. The published parts
+- Two-dimensional sparse parallelism (T6a, T6c, T7) rests on assumptions. Copies are averaged after every
+  step, all rows that any of them has used. That takes {averaging} ms at 1,536 workers and {averaging_few} at
+  128, dense all-reduce included: most of these rows were used by other copies, and host memory has to give
+  them and take them back. The published parts add up to the published step and leave no time for it, so
+  that system averages more seldom, other rows, or beside something else. With averaging after every
+  hundredth step only, the error would be {seldom} % at 1,536 workers and {seldom_few} % at 128. The
+  unexplained growth of the lookup is taken to follow the size of the job and not of the group, and four
+  groups are taken at 128 workers, too. If all of the growth followed the group, the step at 1,536 workers
+  would take {by_group} ms where 4,914 are published; with half of it, the errors would be {half} and
+  {half_few} %. The published parts
   leave less lookup with groups than without. Here it is more: fewer workers share an owner, so fewer of
   their keys coincide."""
 

@@ -1,40 +1,56 @@
-"""Which framework ran a row, in which release, and what is known of such a release."""
+"""Which framework ran a row, in which release, and what is known of such a release.
+
+What the words of a row do not say is assumed where there is a reason to, and noted; software for which no
+row was fitted is refused.
+"""
 
 import re
 from dataclasses import dataclass
 from typing import Any
 
+from analysis.training.rows import Row
 from analysis.training.shapes import precision
-from analysis.training.tables import Row
 from simulator.errors import InputError
+from simulator.units import shown
 
-HYBRID_SINCE = "v1.0"  # HugeCTR kept frequent categories on all ranks from this MLPerf round on
-COPIES_SINCE = "v3.1"  # HugeCTR kept small tables on all ranks from this MLPerf round on
+HYBRID_SINCE = (1, 0)  # HugeCTR kept frequent categories on all ranks from this MLPerf round on
+COPIES_SINCE = (3, 1)  # HugeCTR kept small tables on all ranks from this MLPerf round on
+HYBRID_RELEASE, COPIES_RELEASE = "21.05", "23.09"  # the releases of these rounds
 # Largest table held by all ranks: of DCNv2, those that logs list as such; of DLRM v1 about as many rows as
 # the frequent categories of the published settings (16,640).
 SMALL_DCNV2, SMALL_V1 = "7 MB", "4 MB"
 PREFETCH = "stale_prefetch"  # inputs copied and keys routed ahead; rows in device memory stay fresh
-_MIXED = re.compile(r"hugectr|mxnet|\bngc\b|merlin", re.IGNORECASE)
+_HUGECTR = re.compile(r"hugectr|\bmerlin\b|merlin_", re.IGNORECASE)
+# NVIDIA's submissions, and those of makers of its servers, name the containers of all benchmarks of a round;
+# those of DLRM hold HugeCTR, except for PyTorch alone in DLRM v1.
+_CONTAINERS = re.compile(r"\bnvidia\b|\bngc\b|\bmxnet", re.IGNORECASE)
+_PYTORCH = re.compile(r"\bpytorch\b", re.IGNORECASE)
+_FOREIGN = re.compile(
+    r"torchrec|paddle|mindspore|oneflow|persia|\bjax\b|\bxla\b|ipex|\bintel\b|gaudi|habana|\brocm\b|\bamd\b",
+    re.IGNORECASE,
+)
 _RELEASE = re.compile(r"\b(2\d\.\d\d)\b")
 
 
 @dataclass(frozen=True)
 class Framework:
-    """The family whose overhead a row shares, the release, and the policy that its pipeline follows."""
+    """The family whose overhead a row shares, the release, and the policy that its pipeline follows.
+
+    `notes` say what was assumed.
+    """
 
     family: str
     release: str
     policy: str
     hybrid: bool = False
+    notes: tuple[str, ...] = ()
 
 
 def framework(row: Row) -> Framework:
     """Return the framework of a row. Raises InputError where none of the six families fits."""
-    if row.accelerator.startswith(("CPU", "TPU")):
+    if re.match(r"\W*(CPU|TPU)\b", row.accelerator, re.IGNORECASE):
         raise InputError("processors and TPUs ran other software, for which no row is left to fit")
-    if row.from_mlperf:
-        return _submitted(row)
-    return _published(row)
+    return _submitted(row) if row.from_mlperf else _published(row)
 
 
 def release(row: Row) -> str:
@@ -46,16 +62,58 @@ def release(row: Row) -> str:
 
 
 def _submitted(row: Row) -> Framework:
-    said = row.words.get("framework", "")
-    if "dcnv2" in row.model:
-        return Framework("hugectr", release(row), "hugectr")
-    if "pytorch" in said.lower() and not _MIXED.search(said):
+    said, deep = row.words.get("framework", ""), "dcnv2" in row.model
+    if _HUGECTR.search(said):
+        return _hugectr(row, deep)
+    if _FOREIGN.search(said):
+        raise InputError(f"no row of MLPerf was fitted for the framework {shown(said)}")
+    if not said:
+        return _hugectr(row, deep, "framework not stated: taken as HugeCTR")
+    if not deep and _PYTORCH.search(said) and not re.search(r"mxnet|\bngc\b", said, re.IGNORECASE):
         return Framework("pytorch", release(row), "serialized")
-    hybrid = row.round >= HYBRID_SINCE
-    return Framework("hugectr_v1", release(row), "hugectr" if hybrid else "serialized", hybrid)
+    if _CONTAINERS.search(said):
+        return _hugectr(row, deep, f"HugeCTR, as in NVIDIA's containers of DLRM; stated: {said}")
+    raise InputError(f"no row of MLPerf was fitted for the framework {shown(said)}")
 
 
+def _hugectr(row: Row, deep: bool, *notes: str) -> Framework:
+    if deep:
+        return Framework("hugectr", release(row), "hugectr", notes=(*notes, *_no_round(row, COPIES_SINCE)))
+    hybrid = later(row, HYBRID_SINCE, HYBRID_RELEASE)
+    policy = "hugectr" if hybrid else "serialized"
+    return Framework("hugectr_v1", release(row), policy, hybrid, (*notes, *_no_round(row, HYBRID_SINCE)))
+
+
+def later(row: Row, since: tuple[int, int], released: str) -> bool:
+    """Whether a row is of MLPerf round `since` or later: by its release, or taken so, where no round is."""
+    if row.numbered is not None:
+        return row.numbered >= since
+    return (release(row) or released) >= released
+
+
+def _no_round(row: Row, since: tuple[int, int]) -> list[str]:
+    if row.numbered is not None:
+        return []
+    name, told = "v{}.{}".format(*since), release(row)
+    known = f"round read off release {told}" if told else f"round not stated: taken as {name} or later"
+    return [known]
+
+
+def copies_tables(row: Row) -> bool:
+    """Whether HugeCTR held the small tables of DCNv2 on all ranks."""
+    return later(row, COPIES_SINCE, COPIES_RELEASE)
+
+
+# What a source is, by parts of its name and path, and by how the table's own names for its rows begin.
 _BY_SOURCE = (
+    ("distributed-embeddings", "distributed_embeddings"),
+    ("deeplearningexamples pytorch/", "pytorch"),
+    ("deeplearningexamples tensorflow2/", "tensorflow"),
+    ("sparse_operation_kit", "tensorflow"),
+    ("facebookresearch/dlrm torchrec", "torchrec"),
+    ("recsys-examples", "pytorch"),
+)
+_BY_NAME = (
     ("de_", "distributed_embeddings"),
     ("dle_pt", "pytorch"),
     ("dle_tf2", "tensorflow"),
@@ -63,33 +121,50 @@ _BY_SOURCE = (
     ("trdlrm_", "torchrec"),
     ("hstu_", "pytorch"),
 )
+_BY_WORDS = (
+    (r"\btorchrec\b", "torchrec"),
+    (r"\bdistributed[- ]embeddings\b", "distributed_embeddings"),
+    (r"\b(tf2|tensorflow)\b", "tensorflow"),
+)
 
 
 def _published(row: Row) -> Framework:
-    for beginning, family in _BY_SOURCE:
+    words = row.words
+    if _HUGECTR.search(words.get("framework", "")) and "dcnv2" in row.model:
+        return _hugectr(row, True)
+    place = f"{words.get('source', '')} {words.get('path', '')}".lower()
+    for part, family in _BY_SOURCE:
+        if part in place:
+            return _eager(row, family)
+    for beginning, family in _BY_NAME:
         if row.case_id.startswith(beginning):
-            return Framework(family, "", PREFETCH if family == "torchrec" else "serialized")
-    said = f"{row.words.get('source', '')} {row.words.get('notes', '')}".lower()
-    for word, family in (("torchrec", "torchrec"), ("distributed-embeddings", "distributed_embeddings")):
-        if word in said:
-            return Framework(family, "", PREFETCH if family == "torchrec" else "serialized")
+            return _eager(row, family, f"framework read off the name: {family}")
+    said = f"{words.get('framework', '')} {place} {words.get('notes', '')}".lower()
+    for pattern, family in _BY_WORDS:
+        if re.search(pattern, said):
+            return _eager(row, family, f"framework read off the words: {family}")
     raise InputError("the framework is not one of the six families")
+
+
+def _eager(row: Row, family: str, *notes: str) -> Framework:
+    if family != "torchrec":
+        return Framework(family, "", "serialized", notes=notes)
+    loaded = "load" in row.words.get("notes", "").lower()
+    told = () if loaded else ("taken to include loading, as the fitted row",)
+    return Framework(family, "", PREFETCH, notes=(*notes, *told))
 
 
 def copies(row: Row) -> str:
     """Return the size up to which tables are held by all ranks."""
     if row.model == "mlperf_dlrm_dcnv2":
-        return SMALL_DCNV2 if row.round >= COPIES_SINCE else "0 B"
+        return SMALL_DCNV2 if framework(row).family == "hugectr" and copies_tables(row) else "0 B"
     return SMALL_V1 if framework(row).hybrid else "0 B"
 
 
 def wire(row: Row) -> str:
     """Return the format of rows on their way: mixed precision sends half as much."""
-    return (
-        "fp16"
-        if precision(row) in ("fp16", "bf16") and framework(row).family.startswith("hugectr")
-        else "fp32"
-    )
+    half = precision(row) in ("fp16", "bf16") and framework(row).family.startswith("hugectr")
+    return "fp16" if half else "fp32"
 
 
 def software(row: Row) -> dict[str, Any]:

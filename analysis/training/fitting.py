@@ -1,54 +1,26 @@
 """Fits the overheads of `software.yaml`: one per framework family, one gather efficiency per accelerators.
 
-`python -m analysis.training.fitting FOLDER` prints the values; docs/decisions/0007 says which row each is
-fitted on and why.
+`python -m analysis.training.software_document FOLDER` writes the file from these fits.
 """
 
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from analysis.training.cases import Case
-from analysis.training.tables import Measured, read_training
+from analysis.training.parameters import FIT_ROWS, GATHERS, OVERHEADS, PARAMETERS, SHARED, Fitted, is_fitted
+from analysis.training.rows import Measured, Row
+from simulator.calibration.csv_table import number
 from simulator.errors import InputError
 
-ROUNDS = 4  # of the whole set; gather efficiencies and overheads hang together
+__all__ = ["FIT_ROWS", "GATHERS", "OVERHEADS", "PARAMETERS", "Fit", "Fitted", "fit", "is_fitted"]
+
+ROUNDS = 30  # of the whole set, at most; gather efficiencies and overheads hang together
+AGREED = 3e-4  # of each value, from one round to the next
 TOLERANCE = 1e-4  # of the step
-
-
-@dataclass(frozen=True)
-class Fitted:
-    """One parameter: field of the software part, the family it belongs to, and the row it is fitted on."""
-
-    field: str
-    family: str
-    row: str
-    low: float
-    high: float
-    unit: str = ""
-    scale: float = 1.0
-
-    def written(self, value: float) -> Any:
-        """Return the value as a scenario writes it."""
-        return f"{value / self.scale!r} {self.unit}" if self.unit else value
-
-
-OVERHEADS = (
-    Fitted("fixed_cost_per_step", "hugectr", "mlp_dcnv2_b200sxm_1x8_9e0d", 0.0, 2e-2, "s"),
-    Fitted("slowdown", "hugectr_v1", "mlp_v1_a100sxm80gb_1x8_2dc5", 0.2, 5.0),
-    Fitted("host_time_per_op", "tensorflow", "dle_tf2_a100_8g_large_TF32", 0.0, 1e-3, "s"),
-    Fitted("time_per_key", "distributed_embeddings", "de_small_8gpu", 0.0, 1e-7, "s"),
-    Fitted("host_time_per_op", "pytorch", "dle_pt_a100_8g_large_TF32", 0.0, 1e-3, "s"),
-    Fitted("loader_rate", "torchrec", "trdlrm_a100_8g_16384_dot", 1e4, 1e8, "/s"),
-)
-GATHERS = (
-    Fitted("gather_efficiency", "hopper", "mlp_dcnv2_h100sxm80gb_1x8_a750", 0.05, 1.0),
-    Fitted("gather_efficiency", "ampere", "mlp_dcnv2_a100sxm80gb_1x8_9873", 0.05, 1.0),
-)
-PARAMETERS = (*GATHERS, *OVERHEADS)
-FIT_ROWS = frozenset(one.row for one in PARAMETERS)
+# Of repeated runs of a submission, the 90th percentile of their spread: what a row that prints no runs may be
+# off by either way.
+SPREAD_OF_RUNS = 0.029
 
 
 @dataclass
@@ -60,57 +32,63 @@ class Fit:
 
     def case(self, row: str, **changed: Any) -> Case:
         """Return the case of a row with the values so far. Raises InputError when the row is not there."""
-        found = next((one for one in self.measured.rows if one.case_id == row), None)
+        found = next((one for one in self.measured.rows if one.case_id == row and is_fitted(one)), None)
         if found is None:
-            raise InputError(f'the tables have no row "{row}", on which a parameter is fitted')
+            step = f", measured at {FIT_ROWS[row]:g} ms" if row in FIT_ROWS else ""
+            raise InputError(f'the tables have no row "{row}"{step}, on which a parameter is fitted')
         case = Case(found, self.measured)
         return case.with_software(**{**self._for(case), **changed})
 
     def _for(self, case: Case) -> dict[str, Any]:
         family, chips = case.framework.family, case.chips
-        shared = {"distributed_embeddings": ("tensorflow",)}.get(family, ())
-        mine = [one for one in self.values if one.family in (family, chips, *shared)]
+        mine = [one for one in self.values if one.family in (family, chips, *SHARED.get(family, ()))]
         return {one.field: one.written(self.values[one]) for one in mine}
 
-    def solve(self, one: Fitted) -> float:
-        """Return the value that makes the simulated step of the row the measured one, or the nearest end."""
+    def solve(self, one: Fitted, share: float = 1.0) -> float:
+        """Return the value that makes the simulated step of the row `share` of the measured one.
+
+        Raises InputError where no value between the parameter's ends does.
+        """
         from scipy.optimize import brentq
 
         def miss(value: float) -> float:
             case = self.case(one.row, **{one.field: one.written(value)})
-            return case.step_ms / float(case.row.step_ms or 1.0) - 1
+            return case.step_ms / (share * one.measured_ms) - 1
 
-        ends = (miss(one.low), miss(one.high))
-        if ends[0] * ends[1] > 0:
-            return one.low if abs(ends[0]) < abs(ends[1]) else one.high
+        if miss(one.low) * miss(one.high) > 0:
+            problem = f"no value from {one.low:g} to {one.high:g} gives the measured step of {one.row}"
+            raise InputError(f"{one.field} of {one.family}: {problem}")
         return float(brentq(miss, one.low, one.high, rtol=TOLERANCE, xtol=TOLERANCE * one.low + 1e-15))
 
+    def interval(self, one: Fitted) -> tuple[float, float]:
+        """Return the values, ascending, that the fastest and the slowest run of the row would give.
 
-def fit(measured: Measured, parameters: Iterable[Fitted] = PARAMETERS) -> dict[Fitted, float]:
-    """Return all values, each fitted on its row with the others in place, over and over until they agree."""
+        Raises InputError where one of them is beyond the parameter's ends.
+        """
+        low, high = sorted(self.solve(one, share) for share in runs(self.case(one.row).row))
+        return low, high
+
+
+def runs(row: Row) -> tuple[float, float]:
+    """Return the fastest and the slowest run of a row over its step; the usual, where it prints no runs."""
+    ends = [number(row.words.get(f"step_ms_{end}_over_runs", "")) for end in ("min", "max")]
+    if row.step_ms and ends[0] and ends[1] and 0 < ends[0] <= row.step_ms <= ends[1]:
+        return ends[0] / row.step_ms, ends[1] / row.step_ms
+    return 1 - SPREAD_OF_RUNS, 1 + SPREAD_OF_RUNS
+
+
+def fit(measured: Measured, parameters: Iterable[Fitted] = PARAMETERS) -> Fit:
+    """Return all values, each fitted on its row with the others in place, over and over until they agree.
+
+    Raises InputError where a row is not there, where a value would lie at an end of its range, and where the
+    values do not come to agree.
+    """
     chosen = tuple(parameters)
     found = Fit(measured, {})
     for _ in range(ROUNDS):
+        before = dict(found.values)
         for one in chosen:
             found.values[one] = found.solve(one)
-    return found.values
-
-
-def two_stream_factors(measured: Measured) -> dict[Fitted, float]:
-    """Return what makes the two-stream model right on the row of each family."""
-    from analysis.training.peers import two_streams_ms
-
-    cases = {one: Fit(measured, {}).case(one.row) for one in OVERHEADS}
-    return {one: float(case.row.step_ms or 0.0) / two_streams_ms(case) for one, case in cases.items()}
-
-
-def _print(folder: Path) -> None:
-    measured = read_training(folder)
-    for one, value in fit(measured).items():
-        print(f"{one.family:24} {one.field:20} {value:.4g} {one.unit}  ({one.row})")
-    for one, factor in two_stream_factors(measured).items():
-        print(f"{one.family:24} two_stream_factor    {factor:.4g}  ({one.row})")
-
-
-if __name__ == "__main__":
-    _print(Path(sys.argv[1]))
+        if before and all(abs(before[one] / found.values[one] - 1) <= AGREED for one in chosen):
+            return found
+    raise InputError(f"the fitted values do not agree after {ROUNDS} rounds")

@@ -7,11 +7,10 @@ behind arithmetic, the exchange of rows does not.
 
 import numpy as np
 
+from analysis.stage_sums import stage_sum_ms
 from analysis.training.cases import Case
 from simulator.hardware import TwoLevel
-from simulator.quantities import HoldWork
 from simulator.scenario import Scenario
-from simulator.scenario.collective_rows import leaves
 
 FLOPS, MEMORY, LINKS = 0.705, 0.836, 0.56
 ROW_PASSES = 3  # read forward; read and written by the update
@@ -19,15 +18,7 @@ ROW_PASSES = 3  # read forward; read and written by the update
 
 def plain_sum_ms(case: Case) -> float:
     """Return the sum of all stages of a batch on the busiest rank, nothing held or overlapped, ms."""
-    run = case.run
-    stages = [float(np.max(run.durations.nominal_ns[node])) for node in range(len(run.timeline.graph.nodes))]
-    held = sum(
-        float(np.max(part.seconds))
-        for node in run.timeline.graph.nodes
-        for part in leaves(node.stage.work)
-        if isinstance(part, HoldWork)
-    )
-    return sum(stages) / 1e6 - held * 1e3
+    return stage_sum_ms(case.run)
 
 
 def two_streams_ms(case: Case) -> float:

@@ -1,28 +1,21 @@
-"""Which rank holds which rows: the plan that a log prints, one of a like row, or one made here."""
+"""Which rank holds which rows, as the `sharding` part of a scenario: pieces of tables and where they lie."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import ceil, inf
 from typing import Any
 
-from analysis.training.families import COPIES_SINCE, copies, framework
-from analysis.training.machines import known
-from analysis.training.tables import Measured, Plan, Row
+from analysis.training.families import framework
+from analysis.training.rows import Plan, Row
 from simulator.errors import InputError
-from simulator.hardware import catalog
-from simulator.units import parse_quantity
 
 Part = dict[str, Any]
-KEPT_FOR_ROWS = 0.85  # of device memory
-RECONSTRUCTED = "dlrm_dcnv2_sharding_reconstructed"
+CACHED = 0.1  # of the rows of dynamic tables, where the model does not say it
 
 
-def sharding(row: Row, tables: Sequence[Part], measured: Measured) -> Part:
-    """Return the `sharding` part of a scenario."""
+def sharding(row: Row, tables: Sequence[Part], cached: float = CACHED) -> Part:
+    """Return the `sharding` part of a scenario whose tables no plan places; `cached` is a share of rows."""
     family = framework(row)
-    if row.model == "mlperf_dlrm_dcnv2":
-        plan, copied = _planned(row, tables, measured)
-        return _placed(plan, copied, row.per_host if row.hosts > 1 else 1)
     if family.hybrid:
         return {
             "kind": "mixture",
@@ -31,7 +24,7 @@ def sharding(row: Row, tables: Sequence[Part], measured: Measured) -> Part:
             "rules": _none(tables),
         }
     if row.model == "hstu_fixed":
-        return {"kind": "row_wise", "tier": {"kind": "hbm_cache", "share": 0.1}, "exchange": "rows"}
+        return {"kind": "row_wise", "tier": {"kind": "hbm_cache", "share": cached}, "exchange": "rows"}
     return _spread(tables, row.accelerators, _PLACEMENTS.get(row.model.split("_")[0], _idlest))
 
 
@@ -42,55 +35,6 @@ def _none(tables: Sequence[Part]) -> list[Part]:
 
 def _on_device(kind: str, **more: Any) -> Part:
     return {"kind": kind, "tier": "hbm", **more}
-
-
-def _planned(row: Row, tables: Sequence[Part], measured: Measured) -> tuple[Plan, tuple[int, ...]]:
-    """Return the plan of this row's log, of a like row's log, as reconstructed, or as made here."""
-    for other in (row, *(one for one in measured.rows if _alike(one, row))):
-        if other.plan is not None:
-            return other.plan, other.copied or ()
-    small = parse_quantity(copies(row), "bytes")
-    copied = tuple(place for place, one in enumerate(tables) if 4.0 * one["rows"] * one["dimension"] <= small)
-    era = "v3.1" if row.round >= COPIES_SINCE else "v3.0"
-    shape = f"{row.hosts}x{row.per_host}"
-    known = _at(measured.configs, RECONSTRUCTED, "plans", era, shape, "per_gpu")
-    if known is not None:
-        return tuple(tuple(one) for one in known), _copied(measured.configs, era, shape)
-    blocks, span = (row.hosts, row.per_host) if row.hosts > 1 else (row.per_host, 1)
-    return balanced(tables, blocks, copied, span * _room(row, tables)), copied
-
-
-def _room(row: Row, tables: Sequence[Part]) -> float:
-    """Return how many rows with their optimizer state, four bytes a value each, fit on an accelerator."""
-    chip = known(row)[0]
-    size = (
-        catalog.accelerator(chip).hbm_bytes
-        if isinstance(chip, str)
-        else parse_quantity(chip["hbm_bytes"], "bytes")
-    )
-    return KEPT_FOR_ROWS * float(size) / (8.0 * float(max(one["dimension"] for one in tables)))
-
-
-def _alike(other: Row, row: Row) -> bool:
-    """Whether two rows' planners had the same problem before them."""
-    same = (other.model, other.accelerators, other.hosts) == (row.model, row.accelerators, row.hosts)
-    era = (other.round >= COPIES_SINCE) == (row.round >= COPIES_SINCE)
-    return same and era and _memory(other) == _memory(row)
-
-
-def _memory(row: Row) -> str:
-    return row.accelerator.split("-")[0]
-
-
-def _copied(configs: Mapping[str, Any], era: str, shape: str) -> tuple[int, ...]:
-    kinds = _at(configs, RECONSTRUCTED, "plans", era, shape, "strategy") or ()
-    return tuple(dict(kinds).get("dp", ()))
-
-
-def _at(data: Any, *path: str) -> Any:
-    for name in path:
-        data = data.get(name) if isinstance(data, Mapping) else None
-    return data
 
 
 def balanced(tables: Sequence[Part], blocks: int, copied: Sequence[int] = (), room: float = inf) -> Plan:
@@ -116,8 +60,12 @@ def balanced(tables: Sequence[Part], blocks: int, copied: Sequence[int] = (), ro
     return tuple(tuple(sorted(one)) for one in lists)
 
 
-def _placed(plan: Plan, copied: Sequence[int], span: int) -> Part:
-    """Return a plan by rank, or by host where a block of `span` ranks shares each list."""
+def placed(plan: Plan, copied: Sequence[int], ranks: int) -> Part:
+    """Return a plan by rank, or by block of ranks, such as a host, that shares a list.
+
+    Raises InputError for a plan that places nothing.
+    """
+    span = ranks // len(plan)
     owners: dict[int, list[int]] = {}
     for block, listed in enumerate(plan):
         for table in listed:

@@ -1,32 +1,31 @@
 """Every row of a folder with what is predicted of it, or why nothing is."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 from analysis.training.cases import Case
-from analysis.training.fitting import FIT_ROWS
+from analysis.training.fitting import FIT_ROWS, is_fitted
 from analysis.training.peers import plain_sum_ms, two_streams_ms
-from analysis.training.tables import Measured, Row, read_training
+from analysis.training.rows import Measured, Row
+from analysis.training.tables import read_training
 from analysis.validated import Validated
+from simulator.calibration.csv_table import read_lines
 from simulator.errors import RecscaleError
 from simulator.scenario.software_catalog import two_stream_factor
 
-# Rows that no model of the machine can reach, by their own accounts or against their twins.
-HOPELESS = {
-    "mlp_v1_a100pcie_1x8_ae6c": "no peer access or rows in host memory: 26 times its twin",
-    "mlp_v1_a100sxm80gb_1x8_b4ab": "1.6 times its twins of the same round and maker; nothing logged says why",
-}
+REMARKS = Path(__file__).with_name("remarks.csv")
+
+
+@cache
+def remarks() -> Mapping[str, str]:
+    """Return what is known of rows that no model of the machine can reach, by their names."""
+    return {line.text("case_id"): line.text("remark") for line in read_lines(REMARKS, ("case_id", "remark"))}
 
 
 def predict(measured: Measured) -> list[Validated]:
-    """Return one prediction per row that has a step time, in the order of the tables."""
-    return [_validated(Case(row, measured)) for row in measured.rows if row.step_ms is not None]
-
-
-def without_step(measured: Measured) -> list[str]:
-    """Return the names of the rows that give no step time: nothing of them is predicted."""
-    return [row.case_id for row in measured.rows if row.step_ms is None]
+    """Return one case per row, in the order of the tables; those without a prediction say why."""
+    return [_validated(Case(row, measured)) for row in measured.rows]
 
 
 def predict_folder(folder: Path) -> list[Validated]:
@@ -36,34 +35,56 @@ def predict_folder(folder: Path) -> list[Validated]:
 
 def _validated(case: Case) -> Validated:
     row = case.row
+    why_not = case.why_not
+    if why_not is not None:
+        return _silent(row).not_predicted(why_not)
     found = Validated(
         case_id=row.case_id,
         kind="training",
         group=group(row),
         configuration=configuration(row),
-        measured_ms=float(row.step_ms or math.nan),
-        role="fit" if row.case_id in FIT_ROWS else "predict",
+        measured_ms=float(row.step_ms or 0.0),
+        role="fit" if is_fitted(row) else "predict",
         source=_source(row),
         series=f"{row.model}, {row.accelerator}, {_stack(row) if row.from_mlperf else ''}",
         size=(row.accelerators, row.hosts, row.batch),
-        note=HOPELESS.get(row.case_id, ""),
+        note="; ".join(filter(None, (remarks().get(row.case_id, ""), _renamed(row)))),
     )
-    why_not = case.why_not
-    if why_not is not None:
-        return found.with_note(f"not predicted: {why_not}")
     return _filled(found, case)
+
+
+def _silent(row: Row) -> Validated:
+    """Return a case about which nothing is said: a configuration of its own, that weighs on no other."""
+    return Validated(
+        case_id=row.case_id,
+        kind="training",
+        group=group(row),
+        configuration=f"{row.table}, {row.words.get('line', 'whole')}, {row.case_id}",
+        measured_ms=row.measured_ms,
+        source=_source(row),
+        size=(row.accelerators, row.hosts, row.batch),
+        note=remarks().get(row.case_id, ""),
+    )
+
+
+def _renamed(row: Row) -> str:
+    other = row.case_id in FIT_ROWS and not is_fitted(row)
+    return "named like a row that was fitted, but measured otherwise" if other else ""
 
 
 def _filled(found: Validated, case: Case) -> Validated:
     software, cluster = case.scenario.spec.framework, case.scenario.cluster
     band = software.band(cluster, case.step_ms) or {}
-    return found.with_prediction(
+    done = found.with_prediction(
         case.step_ms,
         (band.get("low"), band.get("high")),
-        unlike=tuple(software.unlike(cluster)),
+        unlike=tuple(case.unlike),
         plain=plain_sum_ms(case),
         peer=two_streams_ms(case) * two_stream_factor(case.framework.family),
     )
+    for note in case.notes:
+        done = done.with_note(note)
+    return done
 
 
 def group(row: Row) -> str:
@@ -98,8 +119,3 @@ def _source(row: Row) -> str:
     if row.from_mlperf:
         return "MLPerf Training log; not verified by MLCommons Association"
     return row.words.get("source", "")
-
-
-def predicted(cases: Sequence[Validated]) -> list[Validated]:
-    """Return the cases of role `predict` about which something is said."""
-    return [case for case in cases if case.role == "predict" and case.predicted_ms is not None]

@@ -2,32 +2,52 @@
 
 Parameters that were fitted on one row carry its own scatter, the laws theirs; what is left shows as the
 spread of held-out errors. 80 % of the errors of configurations that were not fitted lie within the spread
-of their kind. `python -m analysis.training.spread FOLDER` prints what `software.yaml` holds.
+of their kind. `analysis.training.software_document` writes them into `software.yaml`.
 """
 
-import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import ceil, exp, log
-from pathlib import Path
+
+import numpy as np
 
 from analysis.scores import configurations
 from analysis.training.cases import Case
 from analysis.training.predictions import predict
-from analysis.training.tables import Measured, read_training
+from analysis.training.rows import Measured
+from simulator.quantities.statistics import COVERAGE
 
 KINDS = ("one_host", "several_hosts", "smaller_host", "pcie")
-COVERAGE = 0.8
 FEWEST = 6  # configurations that speak for themselves; fewer are pooled over families
 MANY = 10  # errors that leave room for one more
 FLOOR = 0.03  # the 90th percentile of the spread of repeated runs of a submission
+DRAWS, SEED = 400, 6  # of the errors, for the interval of a half width
 Errors = Mapping[tuple[str, str], list[float]]  # of (family, kind)
 
 
-def spreads(measured: Measured) -> dict[str, dict[str, float]]:
-    """Return the half width of the band by family and kind, as a share either way."""
+@dataclass(frozen=True)
+class Width:
+    """Half of a band, as a share either way; `low` and `high` enclose 80 % of those of errors drawn again."""
+
+    value: float
+    low: float
+    high: float
+    count: int
+
+
+def widths(measured: Measured) -> dict[str, dict[str, Width]]:
+    """Return half of the band by family and kind."""
     errors = log_errors(measured)
     families = sorted({family for family, _ in errors})
-    return {family: {kind: _half_width(errors, family, kind) for kind in KINDS} for family in families}
+    return {family: {kind: _width(_of_kind(errors, family, kind)) for kind in KINDS} for family in families}
+
+
+def _width(errors: Sequence[float]) -> Width:
+    if not errors:
+        return Width(FLOOR, FLOOR, FLOOR, 0)
+    drawn = np.random.default_rng(SEED).choice(np.asarray(errors), (DRAWS, len(errors)))
+    low, high = np.quantile([_share(one.tolist()) for one in drawn], (0.1, 0.9))
+    return Width(_share(errors), float(low), float(high), len(errors))
 
 
 def log_errors(measured: Measured) -> Errors:
@@ -49,10 +69,19 @@ def kind_of(case: Case) -> str:
     return fitted.kind(case.scenario.cluster)
 
 
-def _half_width(errors: Errors, family: str, kind: str) -> float:
+def _of_kind(errors: Errors, family: str, kind: str) -> list[float]:
     own = errors.get((family, kind), [])
     pooled = [error for (_, other), listed in errors.items() if other == kind for error in listed]
-    return max(FLOOR, exp(enclosing(own if len(own) >= FEWEST else pooled)) - 1)
+    return own if len(own) >= FEWEST else pooled
+
+
+def _share(errors: Sequence[float]) -> float:
+    return max(FLOOR, exp(enclosing(errors)) - 1)
+
+
+def half_width(errors: Errors, family: str, kind: str) -> float:
+    """Return half of the band of a family on machines of a kind, as a share either way, from `errors`."""
+    return _share(_of_kind(errors, family, kind))
 
 
 def enclosing(errors: Iterable[float]) -> float:
@@ -68,17 +97,5 @@ def coverage_left_out(errors: Errors) -> float:
     for (family, kind), listed in errors.items():
         for place, error in enumerate(listed):
             rest = {**errors, (family, kind): [*listed[:place], *listed[place + 1 :]]}
-            inside.append(abs(error) <= log(1 + _half_width(rest, family, kind)))
+            inside.append(abs(error) <= log(1 + half_width(rest, family, kind)))
     return sum(inside) / len(inside) if inside else 0.0
-
-
-def _print(folder: Path) -> None:
-    measured = read_training(folder)
-    for family, widths in spreads(measured).items():
-        shown = ", ".join(f"{kind}: {width:.3f}" for kind, width in widths.items())
-        print(f"{family}: {{{shown}}}")
-    print(f"left out: {coverage_left_out(log_errors(measured)):.1%}")
-
-
-if __name__ == "__main__":
-    _print(Path(sys.argv[1]))

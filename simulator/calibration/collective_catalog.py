@@ -19,8 +19,9 @@ HEADER = f"""\
 # `points`, where the licence of the source lets them be passed on, are the measurements themselves: they are
 # nearer than the lines, and are used first.
 # A scale with a `lender` was not tested: it is the network of that cluster, scaled by the rates of the cards.
-# `decay`: bandwidth falls with the nodes to this power beyond the largest scale. `held_out` are errors on
-# sizes and on larger scales that were kept from a fit (median and 90th percentile of rows).
+# `decay`: bandwidth falls with the nodes to this power beyond the largest scale: the median over the largest
+# common message and three halvings of it, its `interval` that of medians of these four sizes drawn again.
+# `held_out` are errors on sizes and on larger scales that were kept from a fit (median and 90th percentile).
 # A date is that of the measurement, where its source states one.
 """
 

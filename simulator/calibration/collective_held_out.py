@@ -10,9 +10,10 @@ from simulator.calibration.collective_systems import system
 from simulator.calibration.collective_tables import Table, measured
 from simulator.costs.curves import LogLog, SizeCurve
 from simulator.errors import InputError
-from simulator.quantities import FloatArray
+from simulator.quantities import FloatArray, statistics
 
 FEWEST_SIZES = 6  # of a table whose every second size still makes a curve
+FEWEST_KNOWN = 2  # sizes that make a curve
 FURTHEST = 4  # times the nodes of the largest known scale
 Fitter = Callable[[FloatArray, FloatArray], SizeCurve]
 
@@ -45,10 +46,7 @@ class HeldOut:
 
 def median_and_p90(cases: Iterable[HeldOut]) -> tuple[float, float, int]:
     """Return the median and the 90th percentile of |error| over all rows, and how many rows there are."""
-    errors = np.abs(np.concatenate([np.empty(0), *(case.errors for case in cases)]))
-    if not errors.size:
-        return float("nan"), float("nan"), 0
-    return float(np.median(errors)), float(np.quantile(errors, 0.9)), int(errors.size)
+    return statistics.median_and_p90(np.concatenate([np.empty(0), *(case.errors for case in cases)]))
 
 
 def interpolated(sizes: FloatArray, times: FloatArray) -> SizeCurve:
@@ -102,6 +100,13 @@ def from_to(tables: Sequence[Table], most: int, least: int) -> Iterator[HeldOut]
             largest = max(one.scale.nodes for one in known)
             known += lent(known, tables, _cards(alike))
             yield from (_predicted(table, known, largest) for table in beyond)
+
+
+def at_scale(table: Table, tables: Sequence[Table], most: int) -> HeldOut:
+    """Return `table` as foretold from all `tables` of its cluster and operation with at most `most` nodes."""
+    alike = [one for one in tables if (one.cluster, one.operation) == (table.cluster, table.operation)]
+    known = [one for one in alike if one.scale.nodes <= most]
+    return _predicted(table, (*known, *lent(known, tables, _cards(alike))), most)
 
 
 def _cards(tables: Iterable[Table]) -> float | None:

@@ -14,10 +14,10 @@ import numpy as np
 from simulator.calibration.collective_tables import Table
 from simulator.costs.curves import AlphaBeta, Segments
 from simulator.quantities import FloatArray, IntArray
+from simulator.quantities.statistics import COVERAGE as COVERAGE
 
 LINES = 3
 RESAMPLES = 40
-COVERAGE = 0.8
 ROUNDS = 6
 FASTEST = 1e15  # bytes/s: a line as flat as this is only a start-up
 CUTS = (0.2, 0.4, 0.5, 0.6, 0.8)  # shares of the sizes at which protocols may change, to begin with

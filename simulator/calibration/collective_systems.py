@@ -7,6 +7,7 @@ curve has nothing to grow from.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from math import inf, log2
 
 import numpy as np
@@ -16,6 +17,7 @@ from simulator.calibration.collective_tables import Setting, Table, measured
 from simulator.costs.curves import Curve, Measured, Scale
 from simulator.costs.growth import law
 from simulator.errors import InputError
+from simulator.quantities.statistics import COVERAGE
 
 # Mean error of growing a curve by one doubling of the nodes, as an earlier study of such tables found.
 PER_DOUBLING = 0.08
@@ -142,7 +144,11 @@ def _growing_error(own: Scales, scale: Scale) -> float:
 
 
 def _decay(operation: str, scales: Scales) -> tuple[float, float, float] | None:
-    """Return how time per step at the largest messages grew from fewest to most nodes, as an exponent."""
+    """Return how time per step at the largest messages grew from fewest to most nodes, as an exponent.
+
+    The value is the median over four sizes, the ends enclose the middle `COVERAGE` of the medians of all
+    draws of these sizes with replacement.
+    """
     between = sorted((one for one in scales.values() if one.scale.nodes > 1), key=lambda one: one.scale.nodes)
     if operation not in DECAYING or len(between) < 2 or between[0].scale.nodes == between[-1].scale.nodes:
         return None
@@ -151,5 +157,7 @@ def _decay(operation: str, scales: Scales) -> tuple[float, float, float] | None:
     sizes = np.asarray(last.scale.ranks * message / 2.0 ** np.arange(DECAY_SIZES), dtype=np.float64)
     steady = _curve(operation, {first.scale: first}, 0.0).seconds(sizes, last.scale.ranks, last.scale.nodes)
     growth = np.log(last.curve.seconds(sizes) / steady) / np.log(last.scale.nodes / first.scale.nodes)
-    low, value, high = np.quantile(np.clip(growth, 0.0, STEEPEST), [0.0, 0.5, 1.0])
-    return float(low), float(value), float(high)
+    found = np.clip(growth, 0.0, STEEPEST)
+    again = np.median(np.array(list(product(found.tolist(), repeat=DECAY_SIZES))), axis=1)
+    low, high = np.quantile(again, [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2])
+    return float(low), float(np.median(found)), float(high)

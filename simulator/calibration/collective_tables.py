@@ -5,16 +5,14 @@ Columns that are not needed here are ignored.
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from csv import DictReader
-from csv import Error as CsvError
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from pathlib import Path
 
 from simulator.calibration import collective_words as words
+from simulator.calibration.csv_table import Line, read_lines
 from simulator.costs.curves import BUS_FACTORS, LogLog, Measured, Scale
-from simulator.errors import InputError, Where, did_you_mean, printable, regular_file
+from simulator.errors import InputError, Where, did_you_mean
 from simulator.units import shown
 
 TABLE_COLUMNS = ("table_id", "group", "collective", "accel", "n_ranks", "n_nodes")
@@ -100,77 +98,23 @@ def read_tables(folder: Path) -> tuple[Table, ...]:
     is none, an unknown collective, ranks that do not fill their nodes evenly, a repeated table, or
     rows of a table that `tables.csv` does not have.
     """
-    heads = _heads(folder / "tables.csv")
+    heads = read_heads(folder / "tables.csv")
     rows = _rows(folder / "rows.csv", heads)
-    found = tuple(_table(line, rows.get(name, [])) for name, line in heads.items())
+    found = tuple(table_of(line, rows.get(name, [])) for name, line in heads.items())
     usable = tuple(table for table in found if len(set(table.sizes)) >= FEWEST_ROWS)
     if not usable:
         raise InputError("no table has two sizes or more", Where(str(folder)))
     return usable
 
 
-@dataclass(frozen=True)
-class _Line:
-    """One line of a CSV file, whose fields are asked for by name."""
+def read_heads(file: Path) -> dict[str, Line]:
+    """Return the lines of `tables.csv` by the name of the table.
 
-    where: Where
-    fields: Mapping[str, str]
-
-    def error(self, problem: str) -> InputError:
-        return InputError(problem, self.where)
-
-    def number(self, column: str) -> float:
-        """Return a positive finite number."""
-        text = self.fields[column]
-        try:
-            value = float(text)
-        except ValueError:
-            value = float("nan")
-        if not (isfinite(value) and value > 0):
-            raise self.error(f"{column}: a positive number is needed, not {shown(text)}")
-        return value
-
-    def count(self, column: str) -> int:
-        """Return a whole number from 1."""
-        value = self.number(column)
-        if value != int(value):
-            raise self.error(f"{column}: a whole number is needed, not {shown(self.fields[column])}")
-        return int(value)
-
-    @property
-    def corrupted(self) -> bool:
-        """Whether the test counted wrong results in this row."""
-        return self.fields.get("wrong", "") not in ("", "0", "0.0", "N/A")
-
-    @property
-    def empty(self) -> bool:
-        """Whether the row is about zero bytes, which nccl-tests prints when a size rounds to nothing."""
-        return self.fields["size_bytes"] in ("0", "0.0")
-
-
-def _lines(file: Path, needed: Iterable[str]) -> list[_Line]:
-    try:
-        with regular_file(file).open(encoding="utf-8-sig", newline="") as opened:
-            reader = DictReader(opened, restval="")
-            missing = [column for column in needed if column not in (reader.fieldnames or ())]
-            if missing:
-                raise InputError(f"missing columns: {', '.join(missing)}", Where(str(file), 1))
-            return [_Line(Where(str(file), reader.line_num), _clean(fields)) for fields in reader]
-    except OSError as problem:
-        raise InputError(f"cannot be read: {problem.strerror}", Where(str(file))) from None
-    except CsvError as problem:
-        raise InputError(f"is not a CSV file: {problem}", Where(str(file))) from None
-    except UnicodeDecodeError:
-        raise InputError("is not a text file in UTF-8", Where(str(file))) from None
-
-
-def _clean(fields: Mapping[str, str]) -> dict[str, str]:
-    return {name: printable(text.strip()) for name, text in fields.items() if isinstance(text, str)}
-
-
-def _heads(file: Path) -> dict[str, _Line]:
-    heads: dict[str, _Line] = {}
-    for line in _lines(file, TABLE_COLUMNS):
+    Raises InputError for a file that cannot be read, a missing column, and a table without or with a
+    repeated name.
+    """
+    heads: dict[str, Line] = {}
+    for line in read_lines(file, TABLE_COLUMNS):
         name = line.fields["table_id"]
         if not name or name in heads:
             raise line.error(f"table_id: {shown(name)} is {'given twice' if name else 'no name'}")
@@ -178,18 +122,32 @@ def _heads(file: Path) -> dict[str, _Line]:
     return heads
 
 
-def _rows(file: Path, heads: Mapping[str, _Line]) -> dict[str, list[tuple[float, float]]]:
+def corrupted(line: Line) -> bool:
+    """Whether the test counted wrong results in a row."""
+    return line.text("wrong") not in ("", "0", "0.0", "N/A")
+
+
+def empty(line: Line) -> bool:
+    """Whether a row is about zero bytes, which nccl-tests prints when a size rounds to nothing."""
+    return line.text("size_bytes") in ("0", "0.0")
+
+
+def _rows(file: Path, heads: Mapping[str, Line]) -> dict[str, list[tuple[float, float]]]:
     rows: dict[str, list[tuple[float, float]]] = {}
-    for line in _lines(file, ROW_COLUMNS):
+    for line in read_lines(file, ROW_COLUMNS):
         name = line.fields["table_id"]
         if name not in heads:
             raise line.error(f"tables.csv has no table {shown(name)}")
-        if not line.corrupted and not line.empty:
+        if not corrupted(line) and not empty(line):
             rows.setdefault(name, []).append((line.number("size_bytes"), line.number("time_us") / 1e6))
     return rows
 
 
-def _table(line: _Line, rows: list[tuple[float, float]]) -> Table:
+def table_of(line: Line, rows: Sequence[tuple[float, float]]) -> Table:
+    """Return the table of one line of `tables.csv` with its rows of (bytes, seconds).
+
+    Raises InputError for an unknown collective and for ranks that do not fill their nodes evenly.
+    """
     told = {name: line.fields.get(name, "") for name in OPTIONAL_COLUMNS}
     ordered = sorted(rows)
     return Table(
@@ -210,7 +168,7 @@ def _table(line: _Line, rows: list[tuple[float, float]]) -> Table:
     )
 
 
-def _cluster(line: _Line) -> str:
+def _cluster(line: Line) -> str:
     """Return the group without its scale: a group is one cluster at one scale."""
     group = line.fields["group"].replace("_", " ")
     bare = " ".join(_SCALE_IN_NAME.sub(" ", group).split())
@@ -218,14 +176,14 @@ def _cluster(line: _Line) -> str:
     return bare.replace(" ", "_") or line.fields["group"]
 
 
-def _operation(line: _Line) -> str:
+def _operation(line: Line) -> str:
     name = line.fields["collective"].lower().replace("-", "_")
     if name not in OPERATIONS:
         raise line.error(f"collective: {shown(name)} is unknown{did_you_mean(name, OPERATIONS)}")
     return OPERATIONS[name]
 
 
-def _scale(line: _Line) -> Scale:
+def _scale(line: Line) -> Scale:
     try:
         return Scale(line.count("n_ranks"), line.count("n_nodes"))
     except InputError as problem:

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from simulator.calibration.fit_forms import Segmented
-from simulator.calibration.fit_series import COVERAGE, RESAMPLES, FittedSeries, fit_all
+from simulator.calibration.fit_series import RESAMPLES, FittedSeries, fit_all
 from simulator.calibration.fit_table import Series
 from simulator.errors import InputError, Where
 from simulator.quantities import FloatArray
+from simulator.quantities.statistics import COVERAGE
 
 HEADER = f"""\
 # Measured primitives, fitted by `recscale calibrate fit --measured FILE`; not edited by hand.
@@ -19,7 +20,8 @@ HEADER = f"""\
 # `affine`: seconds = start_up + amount / rate for each amount (rates are amounts per second).
 # `segments`, `interpolated`: straight lines in log-log axes through the times `at` the sizes.
 # `interval` is the middle {COVERAGE:.0%} of bootstrap fits, `range` what was measured, `held_out` the error
-# on measurements kept from the fit (median and 90th percentile of |predicted/measured - 1|).
+# on measurements kept from the fit and from the choice of its form (median and 90th percentile of
+# |predicted/measured - 1|).
 # A value `at_bound` says only that its part is too small to be seen.
 """
 

@@ -88,7 +88,7 @@ class Segmented:
 
     def knots(self, series: Series) -> FloatArray:
         """Return the sizes at the knots, shape (segments + 1,)."""
-        sizes = np.log(_only(series))
+        sizes = np.log(np.unique(_only(series)))  # repeats of one size would make knots coincide
         return np.asarray(np.exp(np.quantile(sizes, np.linspace(0, 1, self.segments + 1))))
 
     def parameters(self, series: Series) -> tuple[FormParameter, ...]:
@@ -97,8 +97,10 @@ class Segmented:
         return tuple(FormParameter(f"at_{knot:.6g}", "s", low, high) for knot in self.knots(series))
 
     def start(self, series: Series) -> FloatArray:
-        """Begin with the measured times nearest to the knots."""
-        return np.exp(np.interp(np.log(self.knots(series)), np.log(_only(series)), np.log(series.seconds)))
+        """Begin with the measured times at the knots."""
+        points = Interpolated()
+        sizes, times = points.knots(series), points.start(series)
+        return np.exp(np.interp(np.log(self.knots(series)), np.log(sizes), np.log(times)))
 
     def seconds(self, values: FloatArray, series: Series) -> FloatArray:
         """Return the times on the segments."""

@@ -1,7 +1,7 @@
 """Parameters of measured primitives: least squares of logarithms, intervals by bootstrap, errors held out."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from zlib import crc32
 
 import numpy as np
@@ -10,8 +10,8 @@ from simulator.calibration.fit_forms import Form, FormParameter, Interpolated, S
 from simulator.calibration.fit_table import Series
 from simulator.errors import InputError
 from simulator.quantities import FloatArray
+from simulator.quantities.statistics import COVERAGE, median_and_p90
 
-COVERAGE = 0.8
 RESAMPLES = 100
 FOLDS = 4
 SOFT = 0.05  # relative errors beyond this count less than their square (soft L1)
@@ -76,15 +76,18 @@ def fit_series(series: Series, form: Form, resamples: int = RESAMPLES) -> Fitted
         raise InputError(
             f"{series.name}: {len(parameters)} parameters need more than {len(series.seconds)} rows"
         )
-    best, missed = _least_squares(series, form, form.start(series)), _missed(series, form)
-    again = best * np.exp(missed)[:, None] if isinstance(form, Interpolated) else None
-    again = _bootstrap(series, form, best, resamples) if again is None or not len(missed) else again
+    best = _least_squares(series, form, form.start(series))
+    missed = np.concatenate(_missed(series, form))
+    if isinstance(form, Interpolated) and missed.size:
+        again, errors = best * np.exp(missed)[:, None], missed.size - 1
+    else:
+        again, errors = _bootstrap(series, form, best, resamples), len(series.seconds) - len(best)
     names = [one.name for one in parameters]
     return FittedSeries(
         series,
         form,
         dict(zip(names, best.tolist(), strict=True)),
-        dict(zip(names, _intervals(best, again, _student(series, best)), strict=True)),
+        dict(zip(names, _intervals(best, again, _student(errors)), strict=True)),
         _summary(missed),
         float(np.median(np.abs(form.seconds(best, series) / series.seconds - 1))),
         tuple(one.name for one, value in zip(parameters, best, strict=True) if _at_bound(one, value)),
@@ -92,34 +95,53 @@ def fit_series(series: Series, form: Form, resamples: int = RESAMPLES) -> Fitted
 
 
 def fit_all(series: Series, resamples: int = RESAMPLES) -> tuple[FittedSeries, ...]:
-    """Return every form that suits the series, the one with the least error on what was held out first."""
+    """Return every form that suits the series, the one with the least error on what was held out first.
+
+    The error held out of the first is that of choosing as well: each part is predicted by the form that was
+    best on the other parts.
+    """
     fits = [fit_series(series, form, resamples) for form in forms_for(series)]
-    return tuple(sorted(fits, key=lambda one: (one.held_out.median, len(one.values))))
+    ordered = sorted(fits, key=lambda one: (one.held_out.median, len(one.values)))
+    chosen = _summary(np.concatenate(_chosen([_missed(series, one.form) for one in ordered])))
+    return (replace(ordered[0], held_out=chosen), *ordered[1:])
+
+
+def _chosen(misses: Sequence[Sequence[FloatArray]]) -> list[FloatArray]:
+    """Return the misses of each part under the form, of `misses`, that missed the other parts least."""
+    found = [np.empty(0)]
+    for fold in range(len(misses[0])):
+        others = [np.concatenate([*one[:fold], *one[fold + 1 :], np.empty(0)]) for one in misses]
+        errors = [_summary(one).median for one in others]
+        best = int(np.nanargmin(errors)) if not np.all(np.isnan(errors)) else 0
+        found.append(misses[best][fold])
+    return found
 
 
 def held_out(series: Series, form: Form) -> HeldOutError:
     """Return the errors on each of `FOLDS` interleaved parts, predicted from the others."""
-    return _summary(_missed(series, form))
+    return _summary(np.concatenate(_missed(series, form)))
 
 
-def _missed(series: Series, form: Form) -> FloatArray:
-    """Return log(measured / predicted) of all measurements that could be held out, shape (rows,)."""
+def _missed(series: Series, form: Form) -> list[FloatArray]:
+    """Return log(measured / predicted) of each part that could be held out; of others nothing, shape (0,)."""
     folds = max(2, min(FOLDS, len(series.seconds) // 2))
-    missed = [np.empty(0)]
+    missed = []
     for fold in range(folds):
         hidden = _fold_of(series, folds) == fold
         known = series.rows(~hidden)
         if hidden.any() and len(known.seconds) >= len(form.parameters(known)) and _varied(known):
             fitted = FittedSeries(known, form, _named(known, form), {}, _summary(np.empty(0)), 0.0)
             missed.append(np.log(series.seconds[hidden] / fitted.seconds(series.rows(hidden).amounts)))
-    return np.concatenate(missed)
+        else:
+            missed.append(np.empty(0))
+    return missed
 
 
 def _summary(missed: FloatArray) -> HeldOutError:
     if not missed.size:
         return HeldOutError(float("nan"), float("nan"), 0)
     errors = np.abs(np.expm1(-missed))
-    return HeldOutError(float(np.median(errors)), float(np.quantile(errors, 0.9)), int(errors.size))
+    return HeldOutError(*median_and_p90(errors))
 
 
 def _fold_of(series: Series, folds: int) -> FloatArray:
@@ -171,13 +193,12 @@ def _bootstrap(series: Series, form: Form, best: FloatArray, resamples: int) -> 
     return np.array([_least_squares(again, form, best) for again in times])
 
 
-def _student(series: Series, best: FloatArray) -> float:
-    """Return how much wider an interval is when its width was found from so few errors."""
+def _student(errors: int) -> float:
+    """Return how much wider an interval is when its width was found from so few free errors."""
     from scipy.stats import norm, t
 
-    free = max(len(series.seconds) - len(best), 1)
     upper = (1 + COVERAGE) / 2
-    return float(t.ppf(upper, free) / norm.ppf(upper))
+    return float(t.ppf(upper, max(errors, 1)) / norm.ppf(upper))
 
 
 def _intervals(best: FloatArray, again: FloatArray, wider: float) -> list[tuple[float, float]]:

@@ -7,8 +7,6 @@ with a list `measurements` of `{primitive, parameters: {name: number}, seconds}`
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
-from csv import DictReader
-from csv import Error as CsvError
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
@@ -16,12 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from simulator.errors import InputError, Where, printable, regular_file
+from simulator.calibration.csv_table import Line, read_lines
+from simulator.errors import InputError, Where, regular_file
 from simulator.quantities import FloatArray
-from simulator.units import shown
 
 MOST_BYTES = 256 << 20
 MOST_ROWS = 200_000
+BOM = b"\xef\xbb\xbf"
 FEWEST = 4  # measurements of a primitive that can be fitted and tested
 
 Record = tuple[str, Mapping[str, float], float]  # primitive, parameters, seconds
@@ -61,6 +60,17 @@ def read_series(file: str | Path) -> tuple[Series, ...]:
 
     Raises InputError, in one line, for files of another form, and for values that are not positive.
     """
+    found = tuple(one for one in read_all(file) if fittable(one))
+    if not found:
+        raise InputError(f"no primitive has {FEWEST} measurements at different amounts", Where(str(file)))
+    return found
+
+
+def read_all(file: str | Path) -> tuple[Series, ...]:
+    """Return all primitives in `file`, those with few measurements, too, in alphabetical order.
+
+    Raises InputError as `read_series` does.
+    """
     path = Path(file)
     source, date, records = _records(path)
     together: dict[str, list[Record]] = {}
@@ -68,11 +78,12 @@ def read_series(file: str | Path) -> tuple[Series, ...]:
         if count >= MOST_ROWS:
             raise InputError(f"has more than {MOST_ROWS:,} measurements", Where(str(path)))
         together.setdefault(record[0], []).append(record)
-    series = (_series(name, rows, source, date) for name, rows in sorted(together.items()))
-    found = tuple(one for one in series if len(one.seconds) >= FEWEST and one.amounts)
-    if not found:
-        raise InputError(f"no primitive has {FEWEST} measurements at different amounts", Where(str(path)))
-    return found
+    return tuple(_series(name, rows, source, date) for name, rows in sorted(together.items()))
+
+
+def fittable(series: Series) -> bool:
+    """Whether a primitive has enough measurements, at different amounts."""
+    return len(series.seconds) >= FEWEST and bool(series.amounts)
 
 
 def series_of(name: str, rows: Iterable[tuple[Mapping[str, float], float]]) -> Series:
@@ -94,27 +105,39 @@ def _series(name: str, rows: list[Record], source: str, date: str) -> Series:
 
 
 def _records(path: Path) -> tuple[str, str, Iterator[Record]]:
+    data = read_json(path)
+    if data is None:
+        return path.name, "not stated", _csv(path)
+    return path.name, date_of(data), _checked(data, path)
+
+
+def read_json(path: Path) -> Mapping[str, Any] | None:
+    """Return the object of a JSON file of measurements; None for a file that is no JSON, but a table.
+
+    Raises InputError for JSON of another form and for files that cannot be read.
+    """
     with regular_file(path).open("rb") as file:
         content = file.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
         raise InputError(f"is larger than {MOST_BYTES >> 20} MiB", Where(str(path)))
-    if content.lstrip()[:1] in (b"{", b"["):
-        return _json(content, path)
-    return path.name, "not stated", _csv(content, path)
-
-
-def _json(content: bytes, path: Path) -> tuple[str, str, Iterator[Record]]:
+    bare = content.removeprefix(BOM).lstrip()
+    if bare[:1] not in (b"{", b"["):
+        return None
     try:
-        data = json.loads(content)
+        data = json.loads(bare)
     except (ValueError, RecursionError):
         raise InputError("is cut short or not JSON", Where(str(path))) from None
     if not isinstance(data, dict) or not any(isinstance(data.get(key), list) for key in _JSON_READERS):
         problem = f"has no list of {' or '.join(_JSON_READERS)}: it holds no measured primitives"
         raise InputError(problem, Where(str(path)))
+    return data
+
+
+def date_of(data: Mapping[str, Any]) -> str:
+    """Return when measurements were taken, as far as a file says it."""
     environment = data.get("environment")
     known = environment if isinstance(environment, dict) else {}
-    date = str(data.get("date") or known.get("date") or "not stated")
-    return path.name, date[:40], _checked(data, path)
+    return str(data.get("taken") or data.get("date") or known.get("date") or "not stated")[:40]
 
 
 def _checked(data: Mapping[str, Any], path: Path) -> Iterator[Record]:
@@ -143,33 +166,19 @@ def _curve(one: Mapping[str, Any]) -> Iterator[Record]:
 _JSON_READERS = {"measurements": _measurement, "primitives": _curve}
 
 
-def _csv(content: bytes, path: Path) -> Iterator[Record]:
-    try:
-        reader = DictReader(content.decode("utf-8-sig").splitlines(), restval="")
-        names = reader.fieldnames or ()
-        if missing := [name for name in ("primitive", "seconds") if name not in names]:
-            raise InputError(f"missing columns: {', '.join(missing)}", Where(str(path), 1))
-        for fields in reader:
-            yield _csv_record(fields, Where(str(path), reader.line_num))
-    except UnicodeDecodeError:
-        raise InputError("is neither JSON nor a table (CSV) in UTF-8", Where(str(path))) from None
-    except CsvError as problem:
-        raise InputError(f"is not a CSV file: {problem}", Where(str(path))) from None
+def _csv(path: Path) -> Iterator[Record]:
+    for line in read_lines(path, ("primitive", "seconds"), MOST_ROWS, MOST_BYTES):
+        yield _csv_record(line)
 
 
-def _csv_record(fields: Mapping[str, Any], where: Where) -> Record:
+def _csv_record(line: Line) -> Record:
     """Read a line; empty cells are parameters that another primitive has."""
-    told = {name: text.strip() for name, text in fields.items() if isinstance(text, str) and text.strip()}
-    numbers = {name: text for name, text in told.items() if name != "primitive"}
-    for name, text in numbers.items():
-        try:
-            _positive(float(text))
-        except ValueError:
-            raise InputError(f"{name}: a number above 0 is needed, not {shown(text)}", where) from None
-    if not {"primitive", "seconds"} <= told.keys():
-        raise InputError("primitive and seconds are needed in every line", where)
-    parameters = {name: float(text) for name, text in numbers.items() if name != "seconds"}
-    return printable(told["primitive"]), parameters, float(told["seconds"])
+    if not (line.text("primitive") and line.text("seconds")):
+        raise line.error("primitive and seconds are needed in every line")
+    told = [name for name, text in line.fields.items() if text and name != "primitive"]
+    numbers = {name: line.number(name) for name in told}
+    seconds = numbers.pop("seconds")
+    return line.text("primitive"), numbers, seconds
 
 
 def _positive(value: Any) -> float:

@@ -1,18 +1,24 @@
 """A table of measured matrix products, `gemm_*.csv`: one row per shape, number format and device."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from simulator.calibration.csv_table import Line, read_lines
 from simulator.costs.gemm import BoolArray, Shapes
-from simulator.errors import InputError, Where
+from simulator.errors import InputError
 from simulator.quantities import FloatArray
+from simulator.units import shown
 
 COLUMNS = ("device", "batch", "m", "n", "k", "dtypes", "time_us")
+SIZES = ("m", "n", "k", "batch")
 WIDTHS = {"bf16": 2.0, "f16": 2.0, "f32": 4.0, "f8": 1.0}
-MAX_ROWS = 200_000
+_FORMATS = re.compile(r"[a-z]+\d\w*x[a-z]+\d\w*->[a-z]+\d\w*")
+
+Product = tuple[str, str, tuple[float, ...], float]  # device, formats, (m, n, k, batch), seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,47 +43,50 @@ class GemmTable:
         return GemmTable(self.device, self.formats, self.rows[chosen], self.seconds[chosen])
 
 
+def known_formats(formats: str) -> bool:
+    """Whether the widths of the values of `formats` are known."""
+    left, _, rest = formats.partition("x")
+    right, _, result = rest.partition("->")
+    return {left, right, result} <= WIDTHS.keys()
+
+
 def shapes_of(formats: str, rows: FloatArray) -> Shapes:
     """Return shapes of `rows`; raises InputError for formats of unknown width."""
-    try:
-        read, written = (WIDTHS[part] for part in (formats.split("x")[0], formats.split("->")[1]))
-    except (KeyError, IndexError):
+    if not known_formats(formats):
         known = f"number formats are written like bf16xbf16->f32 (of {', '.join(WIDTHS)})"
-        raise InputError(f'{known}, not "{formats}"') from None
-    return Shapes.of(rows, read, written)
+        raise InputError(f"{known}, not {shown(formats)}")
+    operands, _, result = formats.partition("->")
+    left, right = (WIDTHS[part] for part in operands.split("x"))
+    return Shapes.of(rows, (left + right) / 2, WIDTHS[result])
 
 
 def read_gemm_tables(path: Path) -> tuple[GemmTable, ...]:
-    """Return the tables of a file in order of device and formats. Raises InputError (file, what is wrong)."""
-    import pandas as pd
+    """Return the tables of a file in order of device and formats, those of unknown formats among them.
 
-    try:
-        frame = pd.read_csv(path, nrows=MAX_ROWS + 1)
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"cannot be read as a table: {str(error).splitlines()[0]}", Where(str(path))
-        ) from None
-    _check(list(frame.columns), len(frame), path)
-    numbers = frame[["m", "n", "k", "batch", "time_us"]].apply(pd.to_numeric, errors="coerce").to_numpy(float)
-    wrong = np.flatnonzero(~(np.isfinite(numbers) & (numbers > 0)).all(axis=1))
-    if len(wrong):
-        raise InputError("sizes and times must be positive numbers", Where(str(path), int(wrong[0]) + 2))
-    named = [
-        (str(device), str(formats)) for device, formats in zip(frame["device"], frame["dtypes"], strict=True)
-    ]
-    return tuple(
-        _table(name, numbers, np.array([one == name for one in named])) for name in sorted(set(named))
-    )
+    Raises InputError (file, line, what is wrong) for a file that cannot be read, a row without a device or
+    formats, and sizes or times that are no positive numbers.
+    """
+    return tables_of(_product(line) for line in read_lines(path, COLUMNS))
 
 
-def _table(name: tuple[str, str], numbers: FloatArray, mine: BoolArray) -> GemmTable:
-    shapes_of(name[1], numbers[mine, :4])  # refuses formats of unknown width
-    return GemmTable(*name, numbers[mine, :4], numbers[mine, 4] * 1e-6)
+def tables_of(products: Iterable[Product]) -> tuple[GemmTable, ...]:
+    """Return products as tables, in order of device and formats."""
+    found: dict[tuple[str, str], list[Product]] = {}
+    for one in products:
+        found.setdefault(one[:2], []).append(one)
+    return tuple(_table(name, rows) for name, rows in sorted(found.items()))
 
 
-def _check(columns: Sequence[str], rows: int, path: Path) -> None:
-    missing = [name for name in COLUMNS if name not in columns]
-    if missing:
-        raise InputError(f"the table has no column {', '.join(missing)}", Where(str(path), 1))
-    if rows > MAX_ROWS:
-        raise InputError(f"more than {MAX_ROWS:,} rows", Where(str(path)))
+def _table(name: tuple[str, str], rows: Sequence[Product]) -> GemmTable:
+    sizes = np.array([row[2] for row in rows], dtype=np.float64)
+    return GemmTable(*name, sizes, np.array([row[3] for row in rows], dtype=np.float64))
+
+
+def _product(line: Line) -> Product:
+    device, formats = (line.text(column) for column in ("device", "dtypes"))
+    if not device:
+        raise line.error("device is empty")
+    if not _FORMATS.fullmatch(formats):
+        raise line.error(f"dtypes: number formats are written like bf16xbf16->f32, not {shown(formats)}")
+    sizes = tuple(float(line.count(column)) for column in SIZES)
+    return device, formats, sizes, line.number("time_us") * 1e-6

@@ -7,12 +7,18 @@ import pytest
 
 from analysis.scores import Score, configurations, coverage, ours, peer, ratios, score
 from analysis.training.fitting import FIT_ROWS, PARAMETERS, Fit, Fitted
-from analysis.training.predictions import predict, without_step
+from analysis.training.peer_fit import all_factors
+from analysis.training.predictions import predict
 from analysis.training.spread import coverage_left_out, log_errors
 from analysis.training.tables import Measured, read_training
 from analysis.training_page import page
 from analysis.validated import Validated
-from simulator.scenario.software_catalog import gather_efficiency, profile
+from simulator.scenario.software_catalog import (
+    gather_efficiency,
+    profile,
+    two_stream_factor,
+    two_stream_source,
+)
 
 
 @pytest.fixture(scope="module")
@@ -51,14 +57,37 @@ def test_the_models_in_which_errors_do_not_cancel(cases: list[Validated]) -> Non
     assert scored(cases, "NVIDIA synthetic").median <= 0.20
 
 
-def test_two_streams_with_the_same_fitted_rows_are_much_further_off(cases: list[Validated]) -> None:
-    assert scored(cases, answer=peer).median > 2 * scored(cases).median
+def test_two_streams_with_the_best_of_the_fitted_rows_are_further_off(cases: list[Validated]) -> None:
+    """On all configurations by far, on DCNv2 still clearly: near the fitted row any model is right."""
+    for group, times in ((None, 1.8), ("DCNv2", 1.3), ("NVIDIA synthetic", 4)):
+        assert scored(cases, group, peer).median > times * scored(cases, group).median
+        assert scored(cases, group, peer).near < scored(cases, group).near
+
+
+def test_the_peer_has_that_fitted_row_which_suits_it_best(measured: Measured) -> None:
+    for family, tried in all_factors(measured).items():
+        best = min(tried, key=lambda one: one.error)
+        assert best.row in two_stream_source(family)
+        assert two_stream_factor(family) == pytest.approx(best.value, rel=0.02)
+
+
+def test_every_row_is_listed_once(cases: list[Validated], measured: Measured) -> None:
+    assert [case.case_id for case in cases] == [row.case_id for row in measured.rows]
+    silent = [case for case in cases if case.predicted_ms is None]
+    assert {case.role for case in silent} == {"none"}
+    assert all(case.note.split("; ")[-1].startswith("not predicted: ") for case in silent)
+    assert {"predict", "fit"} == {case.role for case in cases if case.predicted_ms is not None}
+
+
+def ratio_errors(cases: list[Validated], group: str | None = None) -> list[float]:
+    errors = [one.error() for one in ratios(cases) if group in (None, one.one.group)]
+    known = [error for error in errors if error is not None]
+    assert len(known) == len(errors), "every ratio is predicted"
+    return known
 
 
 def test_several_hosts_over_one(cases: list[Validated]) -> None:
-    pairs = ratios(cases)
-    deep = Score.of([one.error() or 0.0 for one in pairs if one.one.group == "DCNv2"])
-    every = Score.of([one.error() or 0.0 for one in pairs])
+    deep, every = Score.of(ratio_errors(cases, "DCNv2")), Score.of(ratio_errors(cases))
     assert deep is not None and every is not None
     assert deep.count >= 5
     assert deep.median <= 0.10
@@ -66,7 +95,15 @@ def test_several_hosts_over_one(cases: list[Validated]) -> None:
     assert every.median <= 0.12
 
 
+def test_bands_that_others_made_hold_what_they_say(measured: Measured) -> None:
+    """Each configuration is held against the band that all others of its kind give."""
+    errors = log_errors(measured)
+    assert sum(map(len, errors.values())) >= 75
+    assert 0.72 <= coverage_left_out(errors) <= 0.90
+
+
 def test_the_printed_bands_hold_what_they_say(cases: list[Validated], measured: Measured) -> None:
+    """They were made from these errors, so this shows only that they are applied as they were made."""
     share, width, count = coverage(case for case in cases if case.role == "predict")
     assert count > 100
     assert 0.72 <= share <= 0.90
@@ -88,7 +125,7 @@ def test_the_catalog_holds_what_the_named_row_says(measured: Measured, one: Fitt
         value = gather_efficiency(one.family)
     else:
         value = getattr(profile(one.family), one.field)
-    assert value > 0
+    assert one.low < value < one.high
     assert case.step_ms == pytest.approx(case.row.step_ms, rel=0.02)
 
 
@@ -101,10 +138,10 @@ def test_the_page_was_written_from_these_predictions(
     cases: list[Validated], measured: Measured, checkout: Path
 ) -> None:
     written = (checkout / "docs" / "validation_training.md").read_text(encoding="utf-8")
-    assert written == page(cases, without_step(measured))
+    assert written == page(cases, coverage_left_out(log_errors(measured)))
 
 
 def test_the_page_says_what_the_mlperf_rows_are(cases: list[Validated]) -> None:
-    assert "not verified by MLCommons Association" in page(cases)
+    assert "not verified by MLCommons Association" in page(cases, 0.8)
     marked = {case.source for case in cases if case.case_id.startswith("mlp_")}
     assert marked == {"MLPerf Training log; not verified by MLCommons Association"}

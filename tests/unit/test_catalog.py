@@ -27,7 +27,7 @@ OWN_TESTS = {"collective", "gemm", "software"}
 SECTIONS = {"gemm": ("general", "units"), "software": ("gather_efficiency", "two_stream_factor")}
 EVERYTHING = [(kind, name) for kind in catalog.KINDS if kind not in OWN_TESTS for name in catalog.names(kind)]
 TPUS = {"tpu_v3", "tpu_v4", "tpu_v5p", "tpu_v6e"}
-GPUS = {"v100", "a100_40", "a100_80", "h100", "h200", "b200", "gb200"}
+GPUS = {"v100", "v100_16", "a100_40", "a100_80", "h100", "h200", "b200", "gb200"}
 
 
 def numbers(kind: str, name: str) -> Iterator[Number]:
@@ -44,7 +44,10 @@ def problem(number: Number) -> str | None:
     where, field, raw = number
     if not isinstance(raw, dict) or {"value", "source", "confidence"} - raw.keys():
         return f"{where}: value, source and confidence are needed"
-    if unknown := raw.keys() - {"value", "source", "confidence", "range", "note"}:
+    priced = field == "price_usd_per_hour"
+    if priced != ("of" in raw):
+        return f"{where}: a price, and nothing else, says with `of` which machine it is the price of"
+    if unknown := raw.keys() - {"value", "source", "confidence", "range", "note", *(["of"] * priced)}:
         return f"{where}: unknown keys {sorted(unknown)}"
     if field not in DIMENSIONS:
         return f"{where}: no dimension is known for {field}"
@@ -108,6 +111,15 @@ def test_the_walk_refuses_a_number_that_is_not_well_documented(change: dict[str,
     found = problem(("x.between", "between", good | change))
     assert found is not None
     assert message in found
+
+
+@pytest.mark.parametrize(("field", "of"), [("price_usd_per_hour", {}), ("power_watts", {"of": "dgx_h100"})])
+def test_the_walk_refuses_a_price_of_no_machine_and_a_machine_without_a_price(
+    field: str, of: dict[str, str]
+) -> None:
+    number = {"value": "2 USD/h", "source": "a document that can be looked up", "confidence": "vendor", **of}
+    found = problem((f"x.{field}", field, number))
+    assert found is not None and "which machine" in found
 
 
 @pytest.mark.parametrize("key", ["value", "source", "confidence"])
@@ -263,3 +275,11 @@ def test_a_raw_entry_shows_value_source_confidence_and_range() -> None:
 def test_a_count_that_is_not_whole_is_refused() -> None:
     with pytest.raises(InputError, match="cores: a whole number is needed"):
         quantity("cores", "192")
+
+
+def test_the_help_of_the_catalog_names_every_kind() -> None:
+    from analysis.cli.commands.catalog import list_names
+    from simulator.hardware.catalog import KINDS
+
+    told = list_names.__annotations__["kind"].__metadata__[0].help
+    assert told.rstrip(".").split(", ") == list(KINDS)

@@ -282,3 +282,22 @@ def test_where_no_policy_can_run_the_scenario_is_wrong(capsys: pytest.CaptureFix
     caught_up = str(shipped_folder() / "servers" / "caught_up.yaml")
     assert run(["compare", caught_up, "--policies", "bagpipe"]) == 2
     assert "run.warm_up: warm_up must be at least 201" in capsys.readouterr().err
+
+
+def test_where_nothing_can_run_scripts_still_get_the_rows(capsys: pytest.CaptureFixture[str]) -> None:
+    for form in ("json", "csv"):
+        assert run(["compare", QUICKSTART, "--set", "workload.batch=9_000_000", "--format", form]) == 1
+        told = capsys.readouterr()
+        assert "does not fit" in told.err and "does not fit" in told.out
+        assert form == "csv" or json.loads(told.out)[0]["step_ms"] is None
+
+
+def test_scenarios_of_one_name_are_told_apart_by_their_files(rows: Rows, tmp_path: Path) -> None:
+    first, second = tmp_path / "first.yaml", tmp_path / "second.yaml"
+    text = Path(QUICKSTART).read_text(encoding="utf-8")
+    first.write_text(text, encoding="utf-8")
+    second.write_text(text.replace("batch: 8192", "batch: 4096"), encoding="utf-8")
+    found = rows(str(first), str(second), str(first))
+    assert [row["scenario"] for row in found] == [f"quickstart ({first})", f"quickstart ({second})"]
+    assert found[0]["step_ms"] > found[1]["step_ms"]
+    assert [row["scenario"] for row in rows(str(first), str(first))] == ["quickstart"]

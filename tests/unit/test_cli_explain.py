@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from analysis.cli.running import run
@@ -209,3 +210,65 @@ def test_the_heads_say_what_percentages_are_of(capsys: pytest.CaptureFixture[str
     assert run(["explain", QUICKSTART]) == 0
     out = capsys.readouterr().out
     assert "of cycle" in out and "if halved" in out and "if doubled" in out
+
+
+MIXED = shipped_folder() / "fabrics/mixed.yaml"
+WRITTEN = """{name: chip, kind: gpu, peak_flops: {fp32: 19.5 TFLOP/s, tf32: 156 TFLOP/s, bf16: 312 TFLOP/s},
+    hbm_bytes: 80 GB, hbm_bandwidth: 2039 GB/s, cache_bytes: 40 MB, launch_time: 2 us, host_link_bandwidth:
+    31.5 GB/s, matrix_efficiency: 0.72, memory_efficiency: 0.9, gather_efficiency: 0.8}"""
+GROUPS = "cluster.groups=[{accelerator: %s, hosts: 8, host: dgx_a100}, {accelerator: h100, hosts: 4}]"
+
+
+def test_each_group_of_hosts_has_parameters_of_its_own() -> None:
+    found = {one.path for one in parameters(load(MIXED))}
+    assert {f"cluster.groups[{place}].accelerator.hbm_bandwidth" for place in (0, 1)} <= found
+    assert {f"cluster.groups[{place}].host.cores" for place in (0, 1)} <= found
+    assert not {path for path in found if path.startswith(("cluster.accelerator", "cluster.host."))}
+
+
+@pytest.mark.parametrize("field", ["matrix_efficiency", "hbm_bandwidth"])
+def test_a_parameter_of_a_group_is_worth_what_the_changed_file_gives(field: str) -> None:
+    """The first group written out, and the second one named: both are scaled where they stand."""
+    scenario = load(MIXED, [GROUPS % WRITTEN, "cluster.fabric=dgx_a100", "policy={kind: serialized}"])
+    found = {one.parameter: one for one in explain(scenario).sensitivities}
+    written = found[f"cluster.groups[0].accelerator.{field}"]
+    changed = WRITTEN.replace(
+        *{"matrix_efficiency": ("0.72", "0.36"), "hbm_bandwidth": ("2039", "1019.5")}[field]
+    )
+    slower = load(MIXED, [GROUPS % changed, "cluster.fabric=dgx_a100", "policy={kind: serialized}"])
+    assert written.used and written.halved_ms is not None
+    assert written.halved_ms == pytest.approx(bound_ms(slower), rel=1e-6)
+    assert written.halved_ms > 1.01 * bound_ms(scenario)
+    assert found[f"cluster.groups[1].accelerator.{field}"].used
+
+
+def test_the_cores_of_one_group_are_those_of_its_hosts_alone() -> None:
+    scenario = load(MIXED, ["workload.input.cpu_time=2 ms", "policy={kind: serialized}"])
+    (cores,) = [one for one in parameters(scenario) if one.path == "cluster.groups[1].host.cores"]
+    read = next(node.stage.work for node in scenario.graph.nodes if node.name.startswith("read"))
+    plain, halved = scenario.costs.seconds(read), cores.scaled(0.5)(read)
+    assert np.asarray(halved)[:64] == pytest.approx(np.asarray(plain)[:64])
+    assert np.asarray(halved)[64:] == pytest.approx(2 * np.asarray(plain)[64:])
+
+
+def test_ten_per_cent_more_of_few_cores_is_ten_per_cent_more() -> None:
+    memory = "dram_bytes: 512 GB, dram_bandwidth: 100 GB/s, dram_efficiency: 0.5"
+    host = f"cluster.host={{name: small, cores: 4, {memory}}}"
+    scenario = load(QUICKSTART, [host, "workload.input.cpu_time=5 ms"])
+    found = {one.parameter: one for one in gains(scenario, nominal_bottleneck(scenario))}
+    assert found["cluster.host.cores"].saved_share == pytest.approx(1 - 1 / 1.1, abs=1e-3)
+
+
+def test_servers_have_whole_cores_and_what_is_left_of_a_factor_as_speed() -> None:
+    servers = """cluster.servers={host: {name: few, cores: %d, dram_bytes: 512 GB, dram_bandwidth: 100 GB/s,
+        dram_efficiency: 0.5}, bandwidth: 10 GB/s, rpc: {server_call: %s ms}}"""
+    policy = ["sharding={kind: row_wise, tier: {kind: remote, servers: 2}}", "policy={kind: rpc_coalesced}"]
+    scenario, doubled, faster = (
+        load(QUICKSTART, [servers % said, *policy]) for said in ((4, "900"), (8, "900"), (4, "720"))
+    )
+    (cores,) = [one for one in parameters(scenario) if one.path == "cluster.servers.host.cores"]
+    works = [node.stage.work for node in scenario.graph.nodes]
+    for factor, other in ((2.0, doubled), (1.25 * (1 - 1e-12), faster)):
+        scaled, costs = cores.scaled(factor), other.costs
+        assert [scaled(work) for work in works] == [pytest.approx(costs.seconds(work)) for work in works]
+    assert [cores.scaled(2.0)(w) for w in works] != [scenario.costs.seconds(w) for w in works]

@@ -12,6 +12,7 @@ from analysis.cli.running import run
 from analysis.placing import placed
 from analysis.planning import PlacingRequest
 from analysis.sharding_parts import placed_part, spans, written
+from simulator.hardware import catalog
 from simulator.scenario import load
 from simulator.scenario.shipped_files import shipped_folder
 from simulator.sharding.load import RankLoad
@@ -211,3 +212,17 @@ def test_a_log_with_more_keys_than_rows_is_refused(told: Command) -> None:
 def test_numbers_in_a_row_are_told_in_short() -> None:
     assert spans([0, 1, 2, 3, 7, 9, 10]) == "0-3,7,9-10"
     assert spans([]) == ""
+
+
+@pytest.mark.parametrize("order", [("h200", "h100"), ("h100", "h200")])
+def test_tables_are_placed_by_the_smallest_memory_of_all_groups(order: tuple[str, str]) -> None:
+    groups = ", ".join(f"{{accelerator: {name}, hosts: 1}}" for name in order)
+    fitting = [
+        f"cluster.groups=[{groups}]",
+        "workload.tables=[{name: a, rows: 1e6, dimension: 64, copies: 8}]",
+    ]
+    scenario = load(
+        shipped_folder() / "fabrics" / "mixed.yaml", [*fitting, "sharding={kind: table_wise, tier: hbm}"]
+    )
+    room = placed(scenario, PlacingRequest()).placement.chips.memory
+    assert room < catalog.accelerator("h100").hbm_bytes < catalog.accelerator("h200").hbm_bytes

@@ -79,7 +79,7 @@ def test_wrong_folders_are_refused_in_one_line(told: Command, tmp_path: Path) ->
     ("text", "message"),
     [
         ("device,m\nx,1\n", "no column batch, n, k, dtypes, time_us"),
-        (GEMM + "H100-SXM,1,256,256,many,bf16xbf16->bf16,3\n", "positive numbers"),
+        (GEMM + "H100-SXM,1,256,256,many,bf16xbf16->bf16,3\n", "k: a positive number is needed"),
         (GEMM + "H100-SXM,1,256,256,256,posit16,3\n", "number formats"),
     ],
 )

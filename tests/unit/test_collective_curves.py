@@ -190,7 +190,7 @@ def test_a_missing_file_column_or_text_is_refused(tmp_path: Path) -> None:
         fit_folder(tmp_path)
     written(tmp_path, ONE, "")
     (tmp_path / "rows.csv").write_text("table_id,time_us\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"rows\.csv:1: missing columns: size_bytes"):
+    with pytest.raises(InputError, match=r"rows\.csv:1: the table has no column size_bytes"):
         read_tables(tmp_path)
     (tmp_path / "rows.csv").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(InputError, match="not a text file"):
@@ -248,6 +248,17 @@ def test_decay_of_bandwidth_is_found_where_two_scales_were_tested() -> None:
     assert found.decay == pytest.approx((0.2, 0.2, 0.2), abs=1e-9)
     (single,) = systems([made(2)])
     assert single.decay is None
+
+
+def test_the_interval_of_a_decay_is_inside_what_its_sizes_say() -> None:
+    grown = made(32)
+    factors = np.linspace(1.0, 16**0.3, len(grown.times))  # each larger size decays more
+    decayed = Table(**(vars(grown) | {"times": tuple(np.array(grown.times) * factors)}))
+    (found,) = systems([made(2), decayed])
+    assert found.decay is not None
+    low, value, high = found.decay
+    steepest = np.log(factors[-4:]) / np.log(16)
+    assert steepest.min() < low < value < high < steepest.max()
 
 
 def test_tables_of_several_clusters_are_no_system() -> None:

@@ -10,8 +10,11 @@ from analysis.cli.running import run
 from simulator.errors import InputError
 from simulator.hardware import catalog
 from simulator.scenario import Scenario, load, run_scenario
+from simulator.scenario.field_limits import limits_at
+from simulator.scenario.interval_cluster import drawn_cluster
 from simulator.scenario.interval_curves import curve_doubts, slowed
-from simulator.scenario.interval_doubts import Doubt, Sample, catalog_doubts
+from simulator.scenario.interval_doubts import Doubt, Sample, catalog_doubts, path_doubts
+from simulator.units import DIMENSIONS
 
 PLAIN = "run.interval={samples: 60, catalog: false"
 
@@ -158,15 +161,91 @@ def test_an_end_is_no_flag(quick: Scenario, end: str) -> None:
         quick.with_overrides([f"run.interval={{parameters: [{{path: workload.batch, {end}}}]}}"])
 
 
-def test_a_draw_that_cannot_be_is_said_to_be_one(quick: Scenario) -> None:
-    cached = quick.with_overrides(["sharding.tier={kind: hbm_cache, share: 0.95}"])
-    doubt = "{path: sharding.tier.share, low: 0.9, high: 1.0}"
-    scenario = cached.with_overrides([f"run.interval={{samples: 60, parameters: [{doubt}]}}"])
-    with pytest.raises(
-        InputError, match=r"a draw \(sharding.tier.share=1.* is refused: .*out of range"
-    ) as refused:
-        _ = run_scenario(scenario).report
+def test_a_draw_that_cannot_be_is_said_to_be_one(checkout: Path) -> None:
+    copied = load(checkout / "scenarios" / "sharding" / "two_d_sparse.yaml", ["sharding.replicas.count=2"])
+    doubt = "{path: sharding.replicas.count, low: 1, high: 5}"
+    scenario = copied.with_overrides([f"run.interval={{samples: 60, parameters: [{doubt}]}}"])
+    with pytest.raises(InputError, match=r"a draw \(sharding.replicas.count=\d+\) is refused: ") as refused:
+        _ = run_scenario(scenario, "vector").report
     assert "run.interval" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("setting", "doubt", "most"),
+    [
+        (
+            "cluster.compute={kind: utilization, share: 0.9, source: measured}",
+            "{path: cluster.compute.share, low: 0.8, high: 0.95}",
+            1.0,
+        ),
+        (
+            "sharding.tier={kind: hbm_cache, share: 0.95}",
+            "{path: sharding.tier.share, low: 0.9, high: 1.0}",
+            1.0,
+        ),
+        ("cluster.host_limit=1.2", "{path: cluster.host_limit, low: 1.05, high: 1.4}", 1e30),
+    ],
+)
+def test_what_is_drawn_beyond_the_range_of_its_field_is_the_end_of_the_range(
+    quick: Scenario, setting: str, doubt: str, most: float
+) -> None:
+    text = f"run.interval={{samples: 200, catalog: false, parameters: [{doubt}]}}"
+    scenario = quick.with_overrides([setting, text])
+    (one,) = path_doubts(scenario, scenario.spec.run.interval.parameters)  # type: ignore[union-attr]
+    drawn = [float(one.setting(Sample(0, index, 200)).partition("=")[2]) for index in range(200)]
+    assert min(drawn) >= one.least and max(drawn) <= one.most == most
+    assert one.least in drawn or one.most in drawn  # it was drawn beyond at least one end
+    low, mean, high = interval(scenario, text, "vector")
+    assert low <= mean <= high
+
+
+def test_limits_are_those_of_the_field_wherever_it_stands(quick: Scenario) -> None:
+    spec = quick.spec
+    assert limits_at(spec, ("workload", "batch")) == (1, 1e15)
+    assert limits_at(spec, ("workload", "tables", 0, "rows"))[0] == 1
+    assert limits_at(spec, ("workload", "input", "cpu_time")) == (1e-15, 1e9)
+    chip = "{name: c, kind: gpu, peak_flops: {tf32: 1 TFLOP/s}, hbm_bytes: 80 GB, hbm_bandwidth: 2 TB/s, "
+    chip += "cache_bytes: 40 MB, launch_time: 2 us, matrix_efficiency: 0.7, memory_efficiency: 0.9, "
+    chip += "gather_efficiency: 0.8, host_link_bandwidth: 31.5 GB/s}"
+    written = quick.with_overrides([f"cluster.accelerator={chip}", "cluster.host=dgx_a100"])
+    peak = ("cluster", "accelerator", "peak_flops", "tf32")
+    assert limits_at(written.spec, peak) == (DIMENSIONS["rate"].least, DIMENSIONS["rate"].most)
+
+
+MIXED = ["policy={kind: serialized}", "run.batches=20", "run.warm_up=5"]
+GROUPS = "cluster.groups=[{accelerator: %s, hosts: 8}, {accelerator: %s, hosts: 4}]"
+
+
+def test_catalog_entries_of_all_groups_are_drawn_whatever_their_order(checkout: Path) -> None:
+    file = checkout / "scenarios" / "fabrics" / "mixed.yaml"
+    found = {}
+    for names in (("a100_80", "h100"), ("h100", "a100_80")):
+        scenario = load(file, [*MIXED, GROUPS % names])
+        doubts = catalog_doubts(scenario)
+        found[names] = {doubt.doubt for doubt in doubts}
+        for place, name in enumerate(names):
+            mine = {doubt.doubt.name for doubt in doubts if place in doubt.places}
+            assert f"accelerator {name}.gather_efficiency." in mine
+        cluster = drawn_cluster(scenario.spec.cluster, scenario.cluster, doubts, Sample(3, 7, 40))
+        for before, after in zip(scenario.cluster.groups, cluster.groups, strict=True):
+            assert before.accelerator.gather_efficiency != after.accelerator.gather_efficiency
+            assert before.hosts == after.hosts
+        drawn = [
+            drawn_cluster(scenario.spec.cluster, scenario.cluster, doubts, Sample(3, index, 40))
+            for index in range(40)
+        ]
+        assert any(one.fabric != scenario.cluster.fabric for one in drawn)
+    assert found["a100_80", "h100"] == found["h100", "a100_80"]
+
+
+def test_two_equal_groups_have_the_interval_of_one_cluster(checkout: Path) -> None:
+    file = checkout / "scenarios" / "fabrics" / "mixed.yaml"
+    one, two = (
+        load(file, [*MIXED, groups])
+        for groups in ("cluster.groups=[{accelerator: a100_80, hosts: 12}]", GROUPS % ("a100_80", "a100_80"))
+    )
+    setting = "run.interval={samples: 20}"
+    assert interval(one, setting, "vector") == pytest.approx(interval(two, setting, "vector"), rel=1e-12)
 
 
 def test_draws_have_the_stated_tails_and_median() -> None:

@@ -16,6 +16,22 @@ from simulator.scenario.shipped_files import shipped_folder
         ("policy={kind: fae, hot: true}", "must be a number from 0 to 1, not true"),
         ("sharding.tier={kind: remote, servers: 1e9}", "at most 1048576"),
         ("cluster.groups=[{accelerator: a100_80, hosts: 1e9}]", "hosts stands in them alone"),
+        (
+            "cluster={accelerator: a100_80, per_host: 8, groups: [{accelerator: h100, hosts: 1}]}",
+            "accelerator s",
+        ),
+        (
+            "cluster={per_host: 8, host: dgx_1, groups: [{accelerator: h100, hosts: 1}]}",
+            "leave out cluster.host",
+        ),
+        (
+            "workload.model={kind: hstu, layers: 1, dimension: 8, sequence: 8, causal: 1}",
+            "true or false, not 1",
+        ),
+        (
+            "cluster.fabric={kind: torus, dims: [8], link_bandwidth: 50 GB/s, hop_latency: 1 us, wrap: 'no'}",
+            'true or false, not "no"',
+        ),
         ("run.batches=100001", "at most 100000"),
         ("run.batches=0", "from 1 to 100000, not 0"),
         ("cluster.per_host=0", "from 1 to 4096, not 0"),

@@ -7,11 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from simulator.costs.software import Software
 from simulator.engine.durations import Durations
 from simulator.engine.recurrence import run_recurrence
 from simulator.errors import InfeasibleError, InputError
 from simulator.pipeline import Buffer, Carry, Pipeline, Stage, compile_pipeline
 from simulator.policies import catalog
+from simulator.quantities import CopyWork
 from simulator.results.in_flight import Holding, holdings, peak
 from simulator.results.memory import Memory, scheduled_memory
 from simulator.results.resident import CACHE, COPIES, TABLES, largest_table
@@ -260,3 +262,33 @@ def test_a_table_that_is_too_large_for_its_rank_names_the_rank_and_no_number_of_
     told = refusal(BIG, "sharding={kind: table_wise, tier: hbm}", "cluster.hosts=2")
     assert re.search(r'rank \d+ needs .* \(table "big"', told)
     assert "it fits with" not in told
+
+
+def test_full_batches_of_keys_wait_as_long_as_other_inputs(step: TrainStep) -> None:
+    """With `full_batch` every rank copies the keys of all ranks, and holds them."""
+    full = replace(step, software=Software(key_distribution="full_batch"))
+    assert isinstance(full.copy_inputs, CopyWork)
+    assert full.copy_inputs.bytes == full.input_bytes > step.input_bytes
+    every = holdings(full, catalog.build("serialized").plan(full), 1)
+    held = {one.memory: one.bytes for one in every if one.item == "input batches"}
+    assert held == {"hbm": full.input_bytes, "host": full.input_bytes}
+
+
+def test_rows_unpacked_for_the_next_batch_take_room_beside_the_batch_that_trains(step: TrainStep) -> None:
+    """The sparse engine makes rows as the model reads them while the tensor engine is at the batch before."""
+    slow = {"forward": 9000}
+    serial, pipelined = (memory_of(step, name, slow).hbm for name in ("sparse_core", "sparse_core_pipelined"))
+    read = step.micro_batch(1).model_row_bytes
+    assert serial["rows as the model reads them"] == 2 * read  # and their gradients, at the last bucket
+    assert pipelined["rows as the model reads them"] == 3 * read
+    dense, batch = step.workload.model.quantities(), step.workload.batch
+    kept = batch * (dense.activation_bytes + dense.peak_layer_bytes)
+    assert serial.get("activations", 0.0) == max(0.0, kept - read)  # they contain the rows that it read
+
+
+def test_gradients_wait_as_the_model_made_them_until_they_are_packed(step: TrainStep) -> None:
+    plan = catalog.build("sparse_core").plan(step)
+    waiting = [one for one in holdings(step, plan, 1) if one.item == "rows as the model reads them"]
+    assert [(one.taken_by.name, one.freed_by[-1][0].name) for one in waiting][1][1] == "pack"
+    packed = [one for one in holdings(step, plan, 1) if one.item == "row gradients"]
+    assert [one.taken_by.name for one in packed] == ["pack", "send"]

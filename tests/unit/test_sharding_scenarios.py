@@ -76,7 +76,8 @@ def test_an_averaging_stage_runs_in_every_kth_batch() -> None:
     run = run_of("sharding={kind: row_wise, tier: hbm, replicas: {count: 2, every: 4}}")
     nodes = [node for node in run.timeline.graph.nodes if node.stage.name == "synchronize"]
     assert [(node.stage.every, node.residue) for node in nodes] == [(4, 3)]
-    assert run.report.staleness_steps["observed_max"] == 0
+    told = run.report.staleness_steps
+    assert told["observed_max"] == told["declared"] == 3  # updates of the other copy since the last averaging
 
 
 def test_four_groups_bring_the_grouped_exchange_nearest_to_the_published_one() -> None:

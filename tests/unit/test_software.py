@@ -1,5 +1,6 @@
 """The `software` part of a scenario: what each key changes, and what is refused."""
 
+import re
 from importlib.resources import files
 from typing import Any
 
@@ -11,6 +12,7 @@ from simulator.hardware.catalog import CONFIDENCE
 from simulator.scenario import Scenario, load, run_scenario
 from simulator.scenario.shipped_files import shipped_folder
 from simulator.scenario.software_catalog import gather_efficiency, names, profile, two_stream_factor
+from simulator.units import parse_quantity
 
 MIXTURE = shipped_folder() / "sharding" / "mixture.yaml"
 
@@ -149,3 +151,73 @@ def test_every_number_of_the_file_has_a_source_and_a_confidence(file: str) -> No
     for one in found:
         assert len(one["source"].split()) > 3
         assert one["confidence"] in CONFIDENCE
+
+
+def test_a_gather_efficiency_holds_on_all_groups_in_whatever_order_they_stand() -> None:
+    mixed = shipped_folder() / "fabrics" / "mixed.yaml"
+    groups = ["{accelerator: a100_80, hosts: 6}", "{accelerator: h100, hosts: 6}"]
+    job = ["policy={kind: serialized}", "software={gather_efficiency: 0.1}"]
+    orders = [load(mixed, [f"cluster.groups=[{', '.join(order)}]", *job]) for order in (groups, groups[::-1])]
+    for one in orders:
+        assert {group.accelerator.gather_efficiency for group in one.cluster.groups} == {0.1}
+    steps = [float(run_scenario(one, "vector").breakdown.step_ns) for one in orders]
+    assert steps[0] == steps[1]
+    plain = orders[0].with_overrides(["software={}"])
+    assert steps[0] > 1.01 * float(run_scenario(plain, "vector").breakdown.step_ns)
+
+
+def bare_numbers(data: Any, place: str = "") -> list[str]:
+    """Return where numbers, and values with units, stand without a source; settings are words and flags."""
+    if isinstance(data, dict):
+        if "value" in data:
+            return []
+        return [one for key, part in data.items() for one in bare_numbers(part, f"{place}.{key}")]
+    if isinstance(data, list):
+        return [one for at, part in enumerate(data) for one in bare_numbers(part, f"{place}[{at}]")]
+    number = isinstance(data, int | float) and not isinstance(data, bool)
+    return [place] if number or (isinstance(data, str) and re.match(r"[\d.]+ ?[a-zA-Z/]*$", data)) else []
+
+
+@pytest.fixture(scope="module")
+def software_file() -> dict[str, Any]:
+    text = files("simulator.hardware.catalog").joinpath("software.yaml").read_text(encoding="utf-8")
+    found: dict[str, Any] = yaml.safe_load(text)
+    return found
+
+
+def test_no_number_of_the_software_file_stands_alone(software_file: dict[str, Any]) -> None:
+    """But the machine and release that a fit was made on, which say where, not how much."""
+    alone = [place for place in bare_numbers(software_file) if ".calibrated_on." not in place]
+    assert alone == []
+    assert bare_numbers({"a": {"b": 0.5, "c": "3 ms", "d": [1], "e": "fused"}}) == [".a.b", ".a.c", ".a.d[0]"]
+
+
+def test_every_fitted_number_has_an_interval_around_it_its_range_and_its_date(
+    software_file: dict[str, Any],
+) -> None:
+    found = numbers(software_file)
+    assert len(found) >= 8 + 6 + 4 * len(software_file["entries"])
+    for one in found:
+        low, value, high = (
+            plain_number(part) for part in (one["interval"][0], one["value"], one["interval"][1])
+        )
+        assert low <= value <= high
+        assert one["date"] == "not stated" or re.fullmatch(r"20\d\d-\d\d", one["date"])
+        assert one["seen"].keys() in ({"accelerators", "hosts", "samples"}, {"configurations"})
+        assert all(count > 0 for count in one["seen"].values())
+
+
+def plain_number(value: Any) -> float:
+    if not isinstance(value, str):
+        return float(value)
+    return parse_quantity(value, "time" if value.endswith("s") and "/s" not in value else "frequency")
+
+
+def test_a_profile_fitted_on_one_host_is_unlike_several() -> None:
+    fitted = profile("hugectr").calibrated_on
+    assert fitted is not None
+    one, four = (scenario(f"cluster.hosts={hosts}").cluster for hosts in (1, 4))
+    told = f"4 hosts (software fitted on {fitted.accelerator}, {fitted.per_host} per host, 1 host)"
+    assert told in fitted.unlike_machine(four)
+    assert not [words for words in fitted.unlike_machine(one) if "host)" in words.split(" (")[0]]
+    assert not [words for words in fitted.unlike_machine(one) if words.startswith("1 host")]

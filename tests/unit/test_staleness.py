@@ -1,6 +1,7 @@
 """Which updates the rows of a batch contain, read off timelines that were made by hand."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,9 +9,13 @@ import pytest
 from simulator.engine import Durations
 from simulator.engine.events import run_events
 from simulator.pipeline import Access, Buffer, Carry, Pipeline, Stage, compile_pipeline
+from simulator.policies import catalog
+from simulator.policies.het import Het
 from simulator.quantities import AllToAllWork
-from simulator.results.staleness import Staleness, geometric, observe, readers
+from simulator.results.staleness import Staleness, geometric, longest_gap, observe, readers
 from simulator.results.timeline import Timeline
+from simulator.sharding import RowWise
+from simulator.testing import example_steps
 
 TABLE = Access("table", of=None)
 PLACE = Access("rows")
@@ -123,6 +128,20 @@ def test_each_rank_sees_its_own_staleness() -> None:
     assert seen(timeline, 1).observed_max == 2
 
 
+@pytest.mark.parametrize("bound", [1, 10, 30])
+@pytest.mark.parametrize("first", [0, 5])
+def test_the_mean_over_a_period_of_bounded_staleness_is_that_of_all_its_batches(
+    bound: int, first: int
+) -> None:
+    """r batches after a meeting with the servers, rows lack what was learned in those r batches."""
+    pipeline = Het(bound).plan(next(example_steps(needs=("servers",))))
+    timeline = run(pipeline, {}, batches=8 * (bound + 1))
+    shares = geometric(0.25, longest_gap(pipeline))
+    missing = [sum(shares[:behind]) for behind in range(bound + 1)]
+    found = observe(timeline, 0, range(2 * bound + 2 + first, 3 * bound + 3 + first), shares)
+    assert found == Staleness(bound, pytest.approx(sum(missing) / len(missing)))
+
+
 def test_stages_without_duration_are_taken_in_the_order_of_their_dependencies() -> None:
     everything_at_once = dict.fromkeys(("retrieve", "refresh", "exchange", "train", "update", "back"), 0)
     assert seen(run(life(ahead=1, copy=True, slots=2), everything_at_once)) == Staleness(0, 0.0)
@@ -136,3 +155,26 @@ def test_only_exchanges_that_read_a_buffer_hand_rows_to_the_model() -> None:
 def test_without_such_an_exchange_nothing_is_observed() -> None:
     timeline = run(Pipeline({"compute": [Stage("train", "compute")]}), {})
     assert seen(timeline) is None
+
+
+@pytest.mark.parametrize(("tier", "stale"), [("dram", 1), ("hbm", 0)])
+def test_rows_in_device_memory_are_as_old_as_their_exchange_not_as_a_prefetch(tier: str, stale: int) -> None:
+    """The prefetcher begins to retrieve before the update and ends long after it."""
+    step = replace(next(example_steps(ranks=1)), plan=RowWise(tier))
+    timeline = run(catalog.build("stale_prefetch").plan(step), {"retrieve": 1000, "forward": 50})
+    found = seen(timeline)
+    assert found is not None and found.observed_max == stale
+
+
+def test_an_exchange_of_rows_in_device_memory_beside_the_update_of_the_batch_before_is_stale() -> None:
+    step = replace(next(example_steps(ranks=1)), plan=RowWise("hbm"))
+    found = seen(run(catalog.build("stale_prefetch").plan(step), {"sparse_update": 1000}))
+    assert found is not None and found.observed_max == 1
+
+
+@pytest.mark.parametrize("name", ["serialized", "dual_buffer", "torchrec_prefetch", "sparse_core"])
+def test_what_uses_rows_in_place_touches_no_buffer(name: str) -> None:
+    step = replace(next(example_steps(ranks=1)), plan=RowWise("hbm"))
+    stages = catalog.build(name).plan(step).stages
+    touched = {one.store: one.of for stage in stages for one in (*stage.reads, *stage.writes)}
+    assert touched == {"tables on device": None}

@@ -30,6 +30,8 @@ def notes(file: str, *settings: str) -> list[str]:
             "collectives.all_to_all",
         ),
         ("quickstart.yaml", ["cluster.collectives={algorithms: {broadcast: tree}}"], "algorithms.broadcast"),
+        ("servers/caught_up.yaml", ["cluster.unexplained_host_time=1 ms"], "unexplained_host_time"),
+        ("servers/caught_up.yaml", ["cluster.unexplained_host_time=1 ms", "policy={kind: serialized}"], ""),
         ("quickstart.yaml", ["cluster.collectives={algorithms: {all_reduce: ring}, per_peer: 1 us}"], ""),
     ],
 )

@@ -110,6 +110,7 @@ def _table(one: Imported, name: str, labels: Labels) -> dict[str, Any]:
         "source": labels.source,
         "path": Path(one.where.file or "").name,
         "licence": labels.licence,
+        "notes": one.note,
     }
 
 

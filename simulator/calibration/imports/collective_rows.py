@@ -9,6 +9,7 @@ from simulator.costs.curves import BUS_FACTORS
 from simulator.errors import InputError, Where, did_you_mean
 
 MOST_ROWS = 1_000_000
+ONE_HOST = "the log does not say on how many hosts: taken as one (--nodes says it)"
 NAMES: Mapping[str, str] = {name.replace("_", ""): operation for name, operation in OPERATIONS.items()} | {
     "alltoallv": "all_to_all",
     "alltoallsingle": "all_to_all",
@@ -66,7 +67,10 @@ class Found:
 
 @dataclass(frozen=True)
 class Imported:
-    """A table that says all that a fit needs: `operation` is one of those that curves know."""
+    """A table that says all that a fit needs: `operation` is one of those that curves know.
+
+    `note` is what had to be assumed, empty where nothing was.
+    """
 
     operation: str
     ranks: int
@@ -75,6 +79,7 @@ class Imported:
     library: str
     rows: tuple[Row, ...]
     where: Where
+    note: str = ""
 
     def bus_gbps(self, row: Row) -> float:
         """Return the bus bandwidth of a row, 1e9 bytes/s."""
@@ -112,7 +117,10 @@ def is_operation(name: str) -> bool:
 
 
 def completed(found: Iterable[Found], given: Facts) -> tuple[Imported, ...]:
-    """Return tables with `given` filled in. Raises InputError naming what neither log nor person says."""
+    """Return tables with `given` filled in; where nobody says how many hosts, one is taken and noted.
+
+    Raises InputError naming what else neither log nor person says.
+    """
     return tuple(_completed(one, given.filled(one.facts)) for one in found)
 
 
@@ -125,7 +133,8 @@ def _completed(found: Found, facts: Facts) -> Imported:
     if facts.ranks % nodes:
         raise InputError(f"{facts.ranks} ranks do not fill {nodes} nodes evenly: give --nodes", found.where)
     name = operation(facts.operation, found.where)
-    return Imported(name, facts.ranks, nodes, facts.accelerator, facts.library, found.rows, found.where)
+    told = (name, facts.ranks, nodes, facts.accelerator, facts.library, found.rows, found.where)
+    return Imported(*told, note="" if facts.nodes or facts.ranks == 1 else ONE_HOST)
 
 
 def merged(tables: Iterable[Imported]) -> tuple[Imported, ...]:

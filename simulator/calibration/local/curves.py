@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from simulator.calibration.measure.channel import STAGED
 from simulator.errors import InputError, did_you_mean
 from simulator.quantities import FloatArray
 
@@ -110,7 +111,8 @@ class CurveSet:
 
         Raises InputError when it was not measured, or not for this shape.
         """
-        found = [curve for curve in self.curves if curve.operation == name]
+        asked = (name, f"{STAGED}{name}")  # what ran here may have gone through a device
+        found = [curve for curve in self.curves if curve.operation in asked]
         if not found:
             raise InputError(f'the measurement has no curve of "{name}"{did_you_mean(name, self.names)}')
         fitting = [curve for curve in found if not shape or not curve.shape or curve.shape == shape]

@@ -10,12 +10,13 @@ from simulator.calibration.local.costs import MeasuredCosts, Wire, cluster, spli
 from simulator.calibration.local.curves import CurveSet
 from simulator.calibration.local.served import asks_servers, served_works
 from simulator.calibration.local.unfolding import kind_of, unfolded
-from simulator.calibration.train.plans import parts_of, planned
+from simulator.calibration.train.plans import needs_servers, parts_of, planned
 from simulator.calibration.train.settings import Settings
 from simulator.engine.contention import Contention
 from simulator.engine.durations import Variation, tabulate
 from simulator.engine.events import run_events
-from simulator.pipeline import MarkedGraph, compile_pipeline
+from simulator.errors import InputError
+from simulator.pipeline import MarkedGraph, Stage, compile_pipeline
 from simulator.quantities import FloatArray, Work
 from simulator.results.timeline import Timeline
 
@@ -95,10 +96,10 @@ class LocalMachine:
         On shaped links a first simulation shows how long they rest before each flow, and with it how much
         credit their token buckets have; a second one uses that.
 
-        Raises InputError when a primitive that the run needs was not measured.
+        Raises InputError when a primitive that the run needs was not measured, and for `bagpipe`.
         """
-        works = served_works(settings, self.ranks) if asks_servers(settings) else {}
-        graph, costs = compile_pipeline(unfolded(planned(settings, self.ranks), works)), self.costs(settings)
+        apart = unfolded(planned(settings, self.ranks), self._served(settings))
+        graph, costs = compile_pipeline(apart), self.costs(settings)
         cycles = -(-BATCHES // graph.period)
         timeline = self._simulated(graph, costs, cycles)
         if self.refill:
@@ -106,6 +107,22 @@ class LocalMachine:
             timeline = self._simulated(graph, replace(costs, rested=rested), cycles)
         updates = timeline.update_ns.max(axis=1)
         return np.asarray(np.diff(updates)[SKIPPED : len(updates) - 1 - DROPPED] / 1e9)
+
+    def works(self, settings: Settings) -> Iterator[tuple[Stage, Work]]:
+        """Yield every stage of a run and what it does in measured primitives.
+
+        Raises InputError for a policy whose fetches depend on a cache: they are not measured.
+        """
+        served = self._served(settings)
+        for stage in planned(settings, self.ranks).stages:
+            yield stage, served.get(kind_of(stage.name), stage.work)
+
+    def _served(self, settings: Settings) -> Mapping[str, Work]:
+        if not needs_servers(settings):
+            return {}
+        if not asks_servers(settings):
+            raise InputError(f'steps of "{settings.policy}" are executed here, not predicted')
+        return served_works(settings, self.ranks)
 
     def _simulated(self, graph: MarkedGraph, costs: MeasuredCosts, cycles: int) -> Timeline:
         variation = self.variation(costs.settings.seed)

@@ -72,11 +72,15 @@ class Work:
             rounds = [self._round() for _ in range(self.job.rounds)]
             found = [*curves(self._tasks, [one.points for one in rounds]), *served, *self._of_devices()]
         return {
-            "primitives": [curve.to_dict() for curve in found],
+            "primitives": [self._called(curve).to_dict() for curve in found],
             "rpc": [one.to_dict() for one in rpc],
             "software": [run for one in rounds for run in one.software],
             "runs": [run for one in rounds for run in one.runs],
         }
+
+    def _called(self, curve: Curve) -> Curve:
+        """Return a curve under the name of what the channel made of the operation."""
+        return replace(curve, operation=self.channels[0].curve_name(curve.operation))
 
     def _warm_up(self) -> None:
         """Run each shape once for nobody: the first batches are kept in pages that nobody has touched."""

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+STAGED = "staged_"  # how curves of collectives begin whose arrays were copied to a device and back
 
 
 class Channel(ABC):
@@ -39,6 +40,10 @@ class Channel(ABC):
     @abstractmethod
     def broadcast(self, vector: Array) -> Array:
         """Return the `vector` of rank 0."""
+
+    def curve_name(self, operation: str) -> str:
+        """Return what a curve of timed `operation` is called where a channel makes it in another way."""
+        return operation
 
     def barrier(self) -> None:
         """Return once all ranks have come."""

@@ -58,7 +58,7 @@ def tupled(value: Any) -> Any:
 
 QUICK = Grid(
     bytes_=(KB, 64 * KB, MB),
-    copies=(256, 64 * KB, 4 * MB),
+    copies=(256, 4 * KB, 64 * KB, 4 * MB),
     keys=(16, 1024, 8192),
     rows=(16, 1024, 8192),
     tables=(10_000, 100_000),

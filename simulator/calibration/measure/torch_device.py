@@ -1,41 +1,64 @@
-"""Primitives on a device through torch: matrix products, networks, element-wise passes, rows, copies.
+"""Primitives through torch: matrix products, networks, element-wise passes, rows, copies, collectives.
 
-On GPUs and NPUs they are timed by events of the device's stream, on a CPU by the clock. Rows are pooled by
-FBGEMM's operators where they are installed, else by torch's own.
+On GPUs and NPUs they are timed by events of the device's stream and called `device_...`, on a CPU by the
+clock and called `torch_...`. Rows are read by torch's own operator, and by FBGEMM's as well where that is
+installed.
 """
 
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
-from importlib.util import find_spec
+from functools import cached_property, partial
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from simulator.calibration.measure.clock import Point
+from simulator.calibration.measure.device_clock import Operation, Timer, timer_of
 from simulator.calibration.measure.grids import Grid
 from simulator.calibration.measure.primitives import Curve
-from simulator.quantities import FloatArray
+from simulator.calibration.measure.torch_collectives import GroupBench
 
 REPEATS, WARM_UP = 15, 3
 
 
 @dataclass(frozen=True)
 class DeviceBench:
-    """Measures the primitives of `grid` on `device`, this rank alone by its own clock."""
+    """Measures the primitives of `grid` on `device`; `own_timer` takes the place of the device's.
+
+    Local ones are this rank's alone. Collectives follow if torch.distributed runs: then all ranks must take
+    part.
+    """
 
     device: Any
     grid: Grid
+    own_timer: Timer | None = None
+
+    @cached_property
+    def timer(self) -> Timer:
+        """What takes the times."""
+        return self.own_timer or timer_of(self.device)
+
+    @property
+    def place(self) -> str:
+        """How names of curves begin: on a CPU there is no device to speak of."""
+        return "torch" if self.device.type == "cpu" else "device"
 
     def curves(self) -> Iterator[Curve]:
-        """Yield a curve for each primitive."""
+        """Yield a curve for each primitive, then for each collective."""
         yield from self._products()
         yield from self._networks()
         yield from self._passes()
         yield from self._rows()
-        yield from self._copies()
+        if self.device.type != "cpu":
+            yield from self._copies()
+        yield from self._collectives()
+
+    def _collectives(self) -> Iterator[Curve]:
+        import torch.distributed as dist
+
+        if dist.is_available() and dist.is_initialized():
+            yield from GroupBench(dist.get_backend(), self.device, self.timer).curves(self.grid)
 
     def _products(self) -> Iterator[Curve]:
         import torch
@@ -43,7 +66,7 @@ class DeviceBench:
         for m, n, k in self.grid.matrices:
             left, right = self._random(m, k), self._random(k, n)
             point = self._point(2.0 * m * n * k, partial(torch.matmul, left, right))
-            yield Curve("device_gemm", "flops", (point,), 0.0, (m, n, k))
+            yield Curve(f"{self.place}_gemm", "flops", (point,), 0.0, (m, n, k))
 
     def _networks(self) -> Iterator[Curve]:
         for widths in self.grid.networks:
@@ -53,8 +76,8 @@ class DeviceBench:
                 inputs = self._random(size, widths[0]).requires_grad_()
                 forward.append(self._point(size, partial(network, inputs)))
                 both.append(self._point(size, partial(_both_ways, network, inputs)))
-            yield Curve("device_mlp_forward", "samples", tuple(forward), 0.0, widths)
-            yield Curve("device_mlp_both", "samples", tuple(both), 0.0, widths)
+            yield Curve(f"{self.place}_mlp_forward", "samples", tuple(forward), 0.0, widths)
+            yield Curve(f"{self.place}_mlp_both", "samples", tuple(both), 0.0, widths)
 
     def _network(self, widths: tuple[int, ...]) -> Any:
         from torch import nn
@@ -69,79 +92,77 @@ class DeviceBench:
         for size in self.grid.values:
             rows, gradient = self._random(size), self._random(size)
             points.append(self._point(size, partial(rows.sub_, gradient, alpha=1e-6)))
-        yield Curve("device_sgd", "values", tuple(points))
+        yield Curve(f"{self.place}_sgd", "values", tuple(points))
 
     def _rows(self) -> Iterator[Curve]:
-        import torch
-
+        """Yield reads by each operator that is installed, and sums into rows."""
         for rows in self.grid.tables:
-            table = self._random(rows, self.grid.dimension)
-            shape, reads, adds = (self.grid.dimension,), [], []
-            for size in self.grid.rows:
-                places = torch.randint(rows, (size,), device=self.device)
-                values = self._random(size, self.grid.dimension)
-                reads.append(self._point(size, self._lookup(table, places)))
-                adds.append(self._point(size, partial(table.index_add_, 0, places, values)))
-            yield Curve("device_gather", "rows", tuple(reads), float(rows), shape)
-            yield Curve("device_index_add", "rows", tuple(adds), float(rows), shape)
+            table, width = self._random(rows, self.grid.dimension), self.grid.dimension
+            drawn = [(size, self._places(rows, size)) for size in self.grid.rows]
+            for name, read in readers().items():
+                points = tuple(self._point(size, partial(read, table, places)) for size, places in drawn)
+                yield Curve(f"{self.place}_{name}", "rows", points, float(rows), (width,))
+            adds = [
+                self._point(size, partial(table.index_add_, 0, places, self._random(size, width)))
+                for size, places in drawn
+            ]
+            yield Curve(f"{self.place}_index_add", "rows", tuple(adds), float(rows), (width,))
 
-    def _lookup(self, table: Any, places: Any) -> Callable[[], Any]:
-        """Return a lookup of one row per place: FBGEMM's where it is installed."""
+    def _places(self, rows: int, size: int) -> Any:
         import torch
 
-        if self.device.type != "cpu" and find_spec("fbgemm_gpu") is not None:
-            import fbgemm_gpu  # type: ignore[import-not-found] # noqa: F401
-
-            return partial(torch.ops.fbgemm.index_select_dim0, table, places)
-        return partial(table.index_select, 0, places)
+        return torch.randint(rows, (size,), device=self.device)
 
     def _copies(self) -> Iterator[Curve]:
         import torch
 
-        there, back = [], []
+        there, back, pinned = [], [], True
         for size in self.grid.copies:
-            host = torch.empty(max(1, size // 4), dtype=torch.float32)
-            host = host.pin_memory() if self.device.type == "cuda" else host
+            host, pinned = _pinned(torch.empty(max(1, size // 4), dtype=torch.float32))
             near = torch.empty_like(host, device=self.device)
             there.append(self._point(size, partial(near.copy_, host, non_blocking=True)))
             back.append(self._point(size, partial(host.copy_, near, non_blocking=True)))
-        yield Curve("host_to_device", "bytes", tuple(there))
-        yield Curve("device_to_host", "bytes", tuple(back))
+        how = "" if pinned else "_pageable"
+        yield Curve(f"host_to_device{how}", "bytes", tuple(there))
+        yield Curve(f"device_to_host{how}", "bytes", tuple(back))
 
     def _random(self, *shape: int) -> Any:
         import torch
 
         return torch.rand(*shape, device=self.device)
 
-    def _point(self, size: float, operation: Callable[[], Any]) -> Point:
+    def _point(self, size: float, operation: Operation) -> Point:
         for _ in range(WARM_UP):
             operation()
-        taken = self._on_device(operation) if self.device.type != "cpu" else _by_clock(operation)
-        median = float(np.median(taken))
-        return Point(size, median, float(np.quantile(taken, 0.9)) / median, 0.0, len(taken))
+        taken = self.timer.timed(operation, REPEATS)
+        median = float(np.median(taken.seconds))
+        spread = float(np.quantile(taken.seconds, 0.9)) / median
+        return Point(size, median, spread, float(np.median(taken.cpu)), REPEATS)
 
-    def _on_device(self, operation: Callable[[], Any]) -> FloatArray:
-        """Return seconds between events on the device's stream."""
-        import torch
 
-        kind = getattr(torch, self.device.type)
-        pairs = [(kind.Event(enable_timing=True), kind.Event(enable_timing=True)) for _ in range(REPEATS)]
-        for start, end in pairs:
-            start.record()
-            operation()
-            end.record()
-        kind.synchronize()
-        return np.array([start.elapsed_time(end) for start, end in pairs]) / 1e3
+def readers() -> dict[str, Callable[[Any, Any], Any]]:
+    """Return what reads rows of a table, one for each place, by the name of its curve."""
+    import torch
+
+    found: dict[str, Callable[[Any, Any], Any]] = {"gather": _select}
+    try:
+        import fbgemm_gpu  # type: ignore[import-not-found] # noqa: F401
+    except (ImportError, OSError):  # an OSError where it is installed for another device
+        return found
+    return {**found, "gather_fbgemm": torch.ops.fbgemm.index_select_dim0}
+
+
+def _select(table: Any, places: Any) -> Any:
+    return table.index_select(0, places)
+
+
+def _pinned(host: Any) -> tuple[Any, bool]:
+    """Return memory of the host that a device copies from by itself, and whether torch could pin it."""
+    try:
+        return host.pin_memory(), True
+    except (RuntimeError, NotImplementedError):
+        return host, False
 
 
 def _both_ways(network: Any, inputs: Any) -> None:
     network(inputs).sum().backward()
-
-
-def _by_clock(operation: Callable[[], Any]) -> FloatArray:
-    taken = []
-    for _ in range(REPEATS):
-        start = time.perf_counter()
-        operation()
-        taken.append(max(1e-9, time.perf_counter() - start))
-    return np.array(taken)

@@ -9,20 +9,23 @@ from simulator.calibration.measure.channel import Array, Channel
 from simulator.calibration.measure.kernels import distinct, gather, scatter
 from simulator.calibration.train.executor import Operation
 from simulator.calibration.train.oracle import Schedule
+from simulator.calibration.train.plans import policy_of
 from simulator.calibration.train.served_trainer import ServedTrainer
 from simulator.calibration.train.settings import Settings
 from simulator.calibration.train.shards import by_owner, codes, places
 from simulator.calibration.train.trainer import Micro
 from simulator.errors import InfeasibleError
+from simulator.policies.bagpipe import Bagpipe
 from simulator.quantities import IntArray
 
 NOTHING: IntArray = np.empty(0, dtype=np.int64)
-LOOKAHEAD = 16
 
 
-def lookahead_of(settings: Settings) -> int:
-    """Return how many batches the oracle of a run sees."""
-    return int(settings.parameters.get("lookahead", LOOKAHEAD))
+def bagpipe_of(settings: Settings) -> Bagpipe:
+    """Return the policy of a run with a cache. Raises InputError on parameters that it does not take."""
+    policy = policy_of(settings)
+    assert isinstance(policy, Bagpipe)
+    return policy
 
 
 @dataclass(eq=False)
@@ -68,7 +71,7 @@ class CachedTrainer(ServedTrainer):
     @property
     def kept(self) -> int:
         """As many batches as the oracle sees, and some."""
-        return lookahead_of(self.settings) + super().kept
+        return bagpipe_of(self.settings).lookahead + super().kept
 
     def read(self, number: int) -> None:
         """Take the batch out of the samples and remove duplicates among its keys."""

@@ -1,9 +1,9 @@
 """Bagpipe's oracle for a run whose samples are known: which rows to fetch when, and when they leave again.
 
-With period P (a quarter of the lookahead L) the fetch that serves batches b .. b + P - 1 brings the rows
+With period P (a share of the lookahead L) the fetch that serves batches b .. b + P - 1 brings the rows
 they use that are not in the cache; a row leaves, written back first, at the first multiple c of P after its
 last use unless it is used again before c + L. A row that left at c is needed again at c + L at the
-earliest, so its fetch, which waits for the write-back three periods before it, comes after c.
+earliest, so its fetch, which waits for the write-back a period after c, comes after c.
 """
 
 from dataclasses import dataclass

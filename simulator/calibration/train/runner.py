@@ -7,7 +7,7 @@ import numpy as np
 
 from simulator.calibration.measure.channel import Array, Channel
 from simulator.calibration.measure.kernels import Mlp
-from simulator.calibration.train.cached_trainer import CachedTrainer, lookahead_of, used_rows
+from simulator.calibration.train.cached_trainer import CachedTrainer, bagpipe_of, used_rows
 from simulator.calibration.train.executor import Execution, Executor
 from simulator.calibration.train.oracle import Schedule
 from simulator.calibration.train.plans import graph_of, needs_servers, parts_of
@@ -99,8 +99,8 @@ class Runner:
         """Look at the samples of all ranks, as an oracle does."""
         ranks = self.channels[0].size
         used = used_rows([samples(self.settings, rank, ranks).keys for rank in range(ranks)])
-        lookahead = lookahead_of(self.settings)
-        return Schedule.of(used, lookahead, max(1, lookahead // 4))
+        policy = bagpipe_of(self.settings)
+        return Schedule.of(used, policy.lookahead, policy.period)
 
     def close(self) -> None:
         """Give back connections to servers."""

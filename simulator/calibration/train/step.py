@@ -84,7 +84,7 @@ class LocalMicro(MicroStep):
         """One bucket: the network is small."""
         return (self.backward,)
 
-    def adding(self, passes: Work, parts: int = 1) -> Work:
+    def adding(self, passes: Work, parts: int = 1, share: float = 1.0) -> Work:
         """Gradients are always added to what is there."""
         return passes
 

@@ -259,3 +259,8 @@ def test_a_step_with_servers_is_its_fetch_its_passes_its_push_and_the_all_reduce
     assert found == pytest.approx(8.0, rel=0.01)
     with pytest.raises(InputError, match="was not measured for the shape"):
         where.step_seconds(replace(settings, model=replace(MODEL, tables=5, hidden=MODEL.hidden)))
+
+
+def test_steps_of_a_policy_with_a_cache_are_not_predicted_and_that_is_said() -> None:
+    with pytest.raises(InputError, match='steps of "bagpipe" are executed here, not predicted'):
+        machine().step_seconds(Settings("bagpipe", {}, MODEL, 64, 40))

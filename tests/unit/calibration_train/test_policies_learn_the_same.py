@@ -16,7 +16,7 @@ MODEL = Model(tables=4, rows=700, dimension=8, hidden=(16,))
 
 
 def trained(
-    *policies: tuple[str, Mapping[str, int]], optimizer: str = "adagrad"
+    *policies: tuple[str, Mapping[str, float]], optimizer: str = "adagrad"
 ) -> dict[str, dict[str, Any]]:
     runs = tuple(Settings(name, parameters, MODEL, 64, 24, optimizer, 0.1) for name, parameters in policies)
     result = Launcher("tcp", Loopback()).run(Job(2, "tcp", "", runs=runs))
@@ -75,8 +75,9 @@ def test_parameter_servers_and_bagpipe_learn_the_same() -> None:
     runs = trained(
         ("serialized", {}), ("rpc_per_table", {}), ("rpc_per_table", {"asynchronous": True}),
         ("rpc_coalesced", {}), ("bagpipe", {"lookahead": 4}), ("bagpipe", {"lookahead": 16}),
+        ("bagpipe", {"lookahead": 8, "refresh": 0.5}),
     )  # fmt: skip
-    assert len(runs) == 6
+    assert len(runs) == 7
     assert {title: apart(run) for title, run in runs.items() if apart(run) > TOLERANCE} == {}
 
 

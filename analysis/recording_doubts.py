@@ -1,0 +1,27 @@
+"""What speaks against a measurement of this machine, as `recscale calibrate measure` recorded it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+NOISY = 1.25  # p90 over p50 above which a figure is doubtful
+
+
+def doubts(measurement: Mapping[str, Any]) -> list[str]:
+    """Return what speaks against using a measurement, in words; nothing where it was quiet and pinned."""
+    load, noise = measurement["load"], measurement["noise"]
+    found = []
+    if not load["quiet"]:
+        shares = " and ".join(_share(load[name]) for name in ("before", "after"))
+        found.append(f"other work kept {shares} of the cores busy before and after: not a calibration")
+    if not measurement["launch"]["pinned"]:
+        found.append("ranks were not pinned: two on one core take twice as long")
+    for kind, spread in noise.items():
+        if spread is not None and spread > NOISY:
+            found.append(
+                f"{kind} operations repeat badly: the 90th percentile is {spread:.2f} times the median"
+            )
+    return found
+
+
+def _share(busy: float | None) -> str:
+    return "-" if busy is None else f"{100 * busy:.0f}%"

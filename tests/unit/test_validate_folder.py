@@ -1,0 +1,41 @@
+"""The folder that `validate` reads: parts by name, each with one of its files, or a plain answer."""
+
+from pathlib import Path
+
+import pytest
+
+from analysis.validating import PARTS, validate_folder
+from simulator.errors import InputError
+
+WRONG = {
+    "training/mlperf.csv": "training: holds none of mlperf_dlrm.csv, other_benchmarks.csv",
+    "collectives/table.csv": "collectives: holds none of tables.csv",
+    "kernels/products.csv": r"kernels: holds none of gemm\*.csv",
+    "traces/notes.txt": "traces: holds none of",
+    "local_runs/run.yaml": r"local_runs: holds none of \*.json",
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_part_with_none_of_its_files_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).parent.mkdir()
+    (tmp_path / name).write_text("", encoding="utf-8")
+    with pytest.raises(InputError, match=WRONG[name]):
+        validate_folder(tmp_path)
+
+
+@pytest.mark.parametrize("wrong", ["colectives", "Kernels", "local-runs", "trainings", "trace"])
+def test_a_part_with_a_misspelt_name_is_refused(tmp_path: Path, wrong: str) -> None:
+    (tmp_path / wrong).mkdir()
+    with pytest.raises(InputError, match="did you mean") as refused:
+        validate_folder(tmp_path)
+    assert any(f'"{part}"' in str(refused.value) for part in PARTS)
+
+
+def test_folders_of_other_things_are_passed_over(tmp_path: Path) -> None:
+    for name in ("access_traces", "cluster", "kernels"):
+        (tmp_path / name).mkdir()
+    head, row = "device,batch,m,n,k,dtypes,time_us\n", "H100-SXM,1,300,300,384,bf16xbf16->bf16,9\n"
+    (tmp_path / "kernels" / "gemm.csv").write_text(head + row + row, encoding="utf-8")
+    found = validate_folder(tmp_path)
+    assert len({case.case_id for case in found}) == len(found) == 2, "a row twice is two cases"

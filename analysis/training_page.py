@@ -6,9 +6,10 @@ rows whose source has an open licence it shows the time that is compared, and sa
 
 import math
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from analysis.markdown import markdown_table
 from analysis.scores import Score, configurations, coverage, ours, peer, plain, ratios, score
 from analysis.training.fitting import FIT_ROWS
 from analysis.training.parameters import OVERHEADS
@@ -88,7 +89,7 @@ def _open(cases: Iterable[Validated]) -> list[Validated]:
 def _scores(cases: Sequence[Validated]) -> str:
     found = configurations(cases)
     lines = [("all", found), *((name, [one for one in found if one.group == name]) for name in GROUPS)]
-    return _table(
+    return markdown_table(
         ("", "configurations >", "here >", "sum >", "peer >"),
         [
             (name, str(len(some)), *(_score(score(some, one)) for one in (ours, plain, peer)))
@@ -115,7 +116,7 @@ def _ratios(cases: Sequence[Validated]) -> str:
         (one.several.name, f"{one.one.cases[0].size[0]}", *(_percent(error) for error in errors))
         for one, *errors in sorted(pairs, key=lambda pair: -abs(pair[1] or 0.0))
     ]
-    return _table(("several hosts", "over >", "here >", "sum >", "peer >"), lines)
+    return markdown_table(("several hosts", "over >", "here >", "sum >", "peer >"), lines)
 
 
 def _rows(cases: Sequence[Validated]) -> str:
@@ -131,13 +132,15 @@ def _rows(cases: Sequence[Validated]) -> str:
         )
         for case in cases
     ]
-    return _table(("case", "measured >", "here >", "error >", "band >", "sum >", "peer >", "note"), lines)
+    return markdown_table(
+        ("case", "measured >", "here >", "error >", "band >", "sum >", "peer >", "note"), lines
+    )
 
 
 def _silent(cases: Sequence[Validated]) -> str:
     silent = [case for case in cases if case.predicted_ms is None]
     lines = [(f"`{case.case_id}`", _ms(case.measured_ms), _cell(case.note)) for case in silent]
-    return _table(("case", "measured ms >", "why"), lines)
+    return markdown_table(("case", "measured ms >", "why"), lines)
 
 
 def _cell(text: str) -> str:
@@ -151,17 +154,6 @@ def _ms(value: float | None) -> str:
 
 def _percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:+.1f}"
-
-
-def _table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """Return a table; columns whose head ends in ` >` stand to the right."""
-    right = [head.endswith(" >") for head in header]
-    cells = [[head.removesuffix(" >") for head in header], *(list(line) for line in lines)]
-    widths = [max(3, *(len(line[place]) for line in cells)) for place in range(len(header))]
-    put: list[Callable[[str, int], str]] = [str.rjust if one else str.ljust for one in right]
-    drawn = [[one(cell, width) for one, cell, width in zip(put, line, widths, strict=True)] for line in cells]
-    marks = ["-" * (width - one) + ":" * one for width, one in zip(widths, right, strict=True)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in (drawn[0], marks, *drawn[1:]))
 
 
 def write(folder: Path, target: Path = PAGE) -> Path:

@@ -1,12 +1,13 @@
 """`docs/validation.md`, written from the records of `analysis.validation` and the fits."""
 
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from analysis.assumptions import Assumptions
 from analysis.fits import Fit, all_fits, band_at_1536
+from analysis.markdown import markdown_table
 from analysis.published import CONFIDENCE, ROLES
 from analysis.validation import rows
 from analysis.validation_text import CLEAN, COLUMNS, FITS, INPUTS, LOOKUP, SHARED, TITLE, WORTH
@@ -66,24 +67,6 @@ def _listed(meanings: dict[str, str]) -> str:
     return ", ".join(f"*{name}* ({meaning})" for name, meaning in meanings.items())
 
 
-def _table(header: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
-    """Return a table whose columns line up; a header that ends in ` >` is set to the right."""
-    right = [name.endswith(" >") for name in header]
-    cells = [[name.removesuffix(" >") for name in header], *(list(line) for line in lines)]
-    widths = [max(2, *(len(line[column]) for line in cells)) for column in range(len(header))]
-    marks = [
-        "-" * (width - 1) + (":" if to_right else "-") for width, to_right in zip(widths, right, strict=True)
-    ]
-    aligned = [
-        [
-            text.rjust(width) if to_right else text.ljust(width)
-            for text, width, to_right in zip(line, widths, right, strict=True)
-        ]
-        for line in cells
-    ]
-    return "\n".join(f"| {' | '.join(line)} |" for line in (aligned[0], marks, *aligned[1:]))
-
-
 def _number(record: Record, key: str) -> str:
     value, unit = record[key], record["unit"]
     if value is None:
@@ -122,7 +105,7 @@ def _predicted(records: list[Record], clean: bool) -> list[Record]:
 
 def _predictions(records: list[Record]) -> str:
     header = ("id", "case", "quantity", "paper >", "here >", "error >", "sum >", "error >", "", "shares")
-    return _table(header, (_prediction(record) for record in records))
+    return markdown_table(header, (_prediction(record) for record in records))
 
 
 def _prediction(record: Record) -> tuple[str, ...]:
@@ -145,12 +128,12 @@ def _not_predicted(records: list[Record]) -> str:
     lines = (
         (record["id"], _case(record), _number(record, "published"), record["note"]) for record in unknown
     )
-    return "Published, and not predicted:\n\n" + _table(("id", "case", "published >", "why"), lines)
+    return "Published, and not predicted:\n\n" + markdown_table(("id", "case", "published >", "why"), lines)
 
 
 def _parameters(fitted: list[tuple[Fit, FitResult]], folder: Path) -> str:
     lines = [line for one, result in fitted for line in _parameter_lines(one, result, folder)]
-    return _table(("scenario", "number", "value >", "from >", "to >", "on"), lines)
+    return markdown_table(("scenario", "number", "value >", "from >", "to >", "on"), lines)
 
 
 def _parameter_lines(one: Fit, result: FitResult, folder: Path) -> Iterable[tuple[str, ...]]:
@@ -183,7 +166,7 @@ def _fitted_rows(records: list[Record]) -> str:
         )
         for record in _with_role(records, "fit")
     )
-    return _table(("id", "case", "quantity", "published >", "simulated >", "error >", ""), lines)
+    return markdown_table(("id", "case", "quantity", "published >", "simulated >", "error >", ""), lines)
 
 
 def _inputs(records: list[Record]) -> str:
@@ -197,7 +180,7 @@ def _inputs(records: list[Record]) -> str:
         )
         for record in _with_role(records, "input")
     )
-    return _table(("id", "path", "value >", "", "note"), lines)
+    return markdown_table(("id", "path", "value >", "", "note"), lines)
 
 
 def _notes(records: list[Record]) -> str:

@@ -84,7 +84,7 @@ class Rate(Part):
     hardware: Name
     usd_per_hour: Figure
     watts: Figure
-    unlike: tuple[Name, ...] = ()
+    unlike: list[Name] = Field(default_factory=list)
 
 
 class Basis(Part):

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -78,20 +79,29 @@ def with_half(scenario: Scenario, parameter: Parameter) -> tuple[Scenario, CostM
     if half is None:
         return None
     part, *rest = parameter.path.split(".")[1:]
+    if part.startswith("groups["):
+        return scenario, replace(scenario.costs, cluster=with_smaller_group(scenario.cluster, part, rest))
     if part in ("accelerator", "host", "fabric") and not hasattr(
         getattr(scenario.spec.cluster, part), "build"
     ):
-        return scenario, replace(scenario.costs, cluster=with_smaller_part(scenario, part, rest))
+        smaller_part = smaller(getattr(scenario.cluster, part), rest)
+        return scenario, replace(scenario.costs, cluster=replace(scenario.cluster, **{part: smaller_part}))
     changed = scenario.with_overrides([f"{parameter.path}={half}"])
     return changed, changed.costs
 
 
-def with_smaller_part(scenario: Scenario, name: str, path: list[str]) -> Cluster:
-    part = getattr(scenario.cluster, name)
+def with_smaller_group(cluster: Cluster, name: str, path: list[str]) -> Cluster:
+    groups, place = list(cluster.groups), int(name.removeprefix("groups[").removesuffix("]"))
+    part = getattr(groups[place], path[0])
+    groups[place] = replace(groups[place], **{path[0]: smaller(part, path[1:])})
+    return cluster.with_groups(groups)
+
+
+def smaller(part: Any, path: list[str]) -> Any:
     assert path[0] in {field.name for field in fields(part)}
     value = getattr(part, path[0])
     half = {**value, path[1]: value[path[1]] / 2} if isinstance(value, dict) else type(value)(value / 2)
-    return replace(scenario.cluster, **{name: replace(part, **{path[0]: half})})
+    return replace(part, **{path[0]: half})
 
 
 def steps_ns(scenario: Scenario, costs: CostModel) -> IntArray:

@@ -15,7 +15,7 @@ def beyond(*settings: str) -> list[str]:
 def test_software_that_was_fitted_on_another_accelerator_is_named() -> None:
     assert beyond() == []
     assert beyond("cluster.accelerator=h100", "software=hugectr") == [
-        "accelerator h100 (software fitted on b200, 8 per host)"
+        "accelerator h100 (software fitted on b200, 8 per host, 1 host)"
     ]
     assert beyond("software=torchrec", "cluster.accelerator=a100_40") == []
 
@@ -24,7 +24,7 @@ def test_every_kind_of_host_is_compared_with_what_software_was_fitted_on() -> No
     groups = "[{accelerator: a100_80, hosts: 1}, {accelerator: h100, hosts: 1}]"
     told = beyond("cluster.hosts=2", f"cluster.groups={groups}", "software=hugectr_v1")
     assert [one for one in told if one.startswith("accelerator")] == [
-        "accelerator h100 (software fitted on a100_80, 8 per host)"
+        "accelerator h100 (software fitted on a100_80, 8 per host, 1 host)"
     ]
 
 

@@ -38,7 +38,7 @@ MOVED = (
     replace(QUICK, hardware="dgx_1", precision="fp16"),
     replace(NPU, workers=128, policy="dual_buffer", bandwidth=50e9),
     replace(NPU, micro_batches=16),
-    Choice("google/ads", bandwidth=20e9, workers=32),
+    Choice("google/ads", bandwidth=20e9, workers=64),
     Choice("fabrics/fat_tree", bandwidth=12e9),
     Choice("bagpipe/criteo_kaggle", batch=4096),
 )

@@ -66,6 +66,10 @@ def test_measure_refuses_a_busy_machine(told: Command, monkeypatch: pytest.Monke
     (("train", "--policies", "nestpip"), 'did you mean "nestpipe"'),
     (("train", "--hidden", "a-b"), "no widths"),
     (("train", "--optimizer", "adam"), 'no optimizer "adam"'),
+    (("train", "--exponent", "inf"), "between 0 and 20"),
+    (("train", "--rate", "nan"), "learning rate"),
+    (("train", "--rate", "0"), "learning rate"),
+    (("train", "--policies", "nestpipe", "--batch", "64", "--micro-batches", "65"), "65 micro-batches"),
     (("train", "--policies", "serialized", "--keys", "/no/log.csv"), "/no/log.csv: "),
 ])  # fmt: skip
 def test_wrong_words_are_refused_in_one_line_with_exit_code_2(

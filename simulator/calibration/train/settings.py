@@ -9,6 +9,7 @@ from simulator.errors import InputError, did_you_mean
 
 OPTIMIZERS = ("sgd", "adagrad")
 MOST_ROWS = 200_000_000  # values of all tables together
+MOST_EXPONENT, MOST_RATE = 20.0, 1e3
 
 
 @dataclass(frozen=True)
@@ -29,8 +30,12 @@ class Model:
     def __post_init__(self) -> None:
         """Refuse impossible shapes."""
         least = min(self.tables, self.rows, self.dimension, self.features, *self.hidden, 1)
-        if least < 1 or self.exponent < 0:
+        if least < 1:
             raise InputError("tables, rows, dimension, features and hidden widths must be at least 1")
+        if not 0.0 <= self.exponent <= MOST_EXPONENT:
+            raise InputError(
+                f"the exponent of the keys is between 0 and {MOST_EXPONENT:g}, not {self.exponent}"
+            )
         if self.tables * self.rows * self.dimension > MOST_ROWS:
             raise InputError(
                 f"tables hold more than {MOST_ROWS:,} values together: take fewer or smaller ones"
@@ -65,6 +70,11 @@ class Settings:
         """Refuse an impossible run. Raises InputError."""
         if self.batch < 1 or self.steps < 4:
             raise InputError("a run needs a batch of at least 1 sample and at least 4 steps")
+        if not 0.0 < self.rate <= MOST_RATE:
+            raise InputError(f"the learning rate is above 0 and at most {MOST_RATE:g}, not {self.rate}")
+        parts = self.parameters.get("micro_batches", 1)
+        if not 1 <= parts <= self.batch:
+            raise InputError(f"a batch of {self.batch} cannot be computed in {parts} micro-batches")
         if self.optimizer not in OPTIMIZERS:
             raise InputError(f'no optimizer "{self.optimizer}"{did_you_mean(self.optimizer, OPTIMIZERS)}')
 

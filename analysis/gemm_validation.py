@@ -34,6 +34,7 @@ FEWEST = 40  # rows of a table that make two halves worth fitting
 HALF = "the law was fitted to the other half of the table's shapes"
 LEARNED = "a shape that the shipped law was learned from"
 TOO_FEW = f"fewer than {FEWEST} rows of a device and formats that no law is shipped for"
+SECOND = "a second row of this device, these formats and this shape"
 UNKNOWN = "the widths of these number formats are not known"
 
 
@@ -41,8 +42,10 @@ def cross_fitted(tables: Sequence[GemmTable]) -> list[HeldOutProduct]:
     """Return a prediction for every row: from the shipped laws where these have not seen it, else from half.
 
     The shapes that the shipped laws were learned from are fitted again, each half to the other; too few of
-    them for that are of role `fit`. What nothing can be said of is listed with the reason.
+    them for that are of role `fit`. What nothing can be said of is listed with the reason, and so is a
+    second row of the same device, formats and shape: nobody knows which of them is meant.
     """
+    tables, repeated = _once(tables)
     strange = [table for table in tables if not known_formats(table.formats)]
     known = [table for table in tables if known_formats(table.formats)]
     apart = [(table, _seen(table)) for table in known]
@@ -52,7 +55,23 @@ def cross_fitted(tables: Sequence[GemmTable]) -> list[HeldOutProduct]:
     found += [_shipped(table.part(np.logical_not(mask))) for table, mask in apart if not mask.all()]
     found += [_noted(held_out(halves, half), HALF) for half in (random_half(0), other_half(0))]
     found += [_few(table) for table in again if 0 < len(table.rows) < FEWEST]
+    found += [_noted(_nothing(table), SECOND) for table in repeated]
     return [case for cases in found for case in cases]
+
+
+def _once(tables: Sequence[GemmTable]) -> tuple[list[GemmTable], list[GemmTable]]:
+    """Return the tables with the first row of each shape only, and those of the rows that repeat one."""
+    first, repeated = [], []
+    seen: set[tuple[str, str, tuple[float, ...]]] = set()
+    for table in tables:
+        new = np.ones(len(table.rows), dtype=bool)
+        for place, row in enumerate(table.rows.tolist()):
+            key = (table.device, table.formats, tuple(row))
+            new[place] = key not in seen
+            seen.add(key)
+        first += [table.part(new)] if new.any() else []
+        repeated += [] if new.all() else [table.part(np.logical_not(new))]
+    return first, repeated
 
 
 def _noted(cases: Sequence[HeldOutProduct], note: str) -> list[HeldOutProduct]:

@@ -23,5 +23,20 @@ def doubts(measurement: Mapping[str, Any]) -> list[str]:
     return found
 
 
+def fit_doubts(measurement: Mapping[str, Any]) -> list[str]:
+    """Return what speaks against fitting to a measurement; nothing of a file of another form.
+
+    Beside `doubts`, that other work was allowed: it may have come and gone between the two looks at the load.
+    """
+    from simulator.calibration.local.schema import FORMAT
+
+    if measurement.get("format") != FORMAT:
+        return []
+    found = doubts(measurement)
+    if measurement["load"]["allowed"] and measurement["load"]["quiet"]:
+        found.append("other work was allowed beside it (--allow-load): it may have come and gone unseen")
+    return found
+
+
 def _share(busy: float | None) -> str:
     return "-" if busy is None else f"{100 * busy:.0f}%"

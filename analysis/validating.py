@@ -18,6 +18,7 @@ from analysis.validating_traces import profiled
 from simulator.errors import InputError, Where
 
 ALIKE = 0.8  # names so alike that one is the other misspelt (a ratio of difflib)
+NO_ROWS = "holds no rows"
 
 
 def training(folder: Path) -> list[Validated]:
@@ -29,30 +30,47 @@ def training(folder: Path) -> list[Validated]:
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a folder: what `predict`s it, and the files (patterns) of which it must have one."""
+    """A part of a folder: what `predict`s it, the files (patterns) of which it must have one, the kind."""
 
     predict: Callable[[Path], list[Validated]]
     files: tuple[str, ...]
+    kind: str
+
+    def there(self, place: Path) -> list[Path]:
+        """Return its files in the folder `place`; what is no regular file is told of by who reads it."""
+        return sorted(path for pattern in self.files for path in place.glob(pattern) if not path.is_dir())
+
+    def cases(self, folder: Path, name: str) -> list[Validated]:
+        """Return the cases of the part `name` of `folder`; of files without a row, that they have none."""
+        return self.predict(folder) or [self._empty(path, folder) for path in self.there(folder / name)]
+
+    def _empty(self, path: Path, folder: Path) -> Validated:
+        name = str(path.relative_to(folder))
+        return Validated(name, self.kind, "files", name, float("nan")).not_predicted(NO_ROWS)
 
 
 PARTS: Mapping[str, Part] = {
-    "training": Part(training, ("mlperf_dlrm.csv", "other_benchmarks.csv")),
-    "collectives": Part(collectives, ("tables.csv",)),
-    "kernels": Part(products, ("gemm*.csv",)),
-    "traces": Part(profiled, ("**/*.json*",)),
-    "local_runs": Part(local_runs, ("*.json",)),
+    "training": Part(training, ("mlperf_dlrm.csv", "other_benchmarks.csv"), "training"),
+    "collectives": Part(collectives, ("tables.csv",), "collective"),
+    "kernels": Part(products, ("gemm*.csv",), "gemm"),
+    "traces": Part(profiled, ("**/*.json*",), "trace"),
+    "local_runs": Part(local_runs, ("*.json",), "local"),
 }
 
 
 def validate_folder(folder: Path, watch: Watch = unwatched) -> list[Validated]:
     """Return every measured case in `folder` with its prediction; `watch(done, of)` hears of parts.
 
-    Raises InputError when there is none, when a part has none of its files, and for what cannot be read.
+    Raises InputError when there is none, when a part has none of its files, for what cannot be read, and
+    when no file has a row.
     """
     there = _parts(folder)
     parts = watched(list(PARTS.items()), watch)
-    done = (part.predict(folder) if name in there else [] for name, part in parts)
-    return [banded(case) for case in _told_apart(case for cases in done for case in cases)]
+    done = [part.cases(folder, name) if name in there else [] for name, part in parts]
+    found = [case for cases in done for case in cases]
+    if all(case.note.endswith(NO_ROWS) for case in found):
+        raise InputError(NO_ROWS, Where(", ".join(str(folder / case.case_id) for case in found)))
+    return [banded(case) for case in _told_apart(found)]
 
 
 def _parts(folder: Path) -> set[str]:
@@ -65,7 +83,7 @@ def _parts(folder: Path) -> set[str]:
     if not found:
         raise InputError(f"the folder has none of {', '.join(PARTS)}", Where(str(folder)))
     for name, part in found.items():
-        if not any(path.is_file() for pattern in part.files for path in (folder / name).glob(pattern)):
+        if not part.there(folder / name):
             raise InputError(f"holds none of {', '.join(part.files)}", Where(str(folder / name)))
     return set(found)
 

@@ -13,7 +13,7 @@ from analysis.recorded_primitives import beyond, primitives_sum_ms
 from analysis.recording_doubts import doubts
 from analysis.validated import Validated
 from simulator.calibration.train.settings import Settings
-from simulator.errors import InputError, RecscaleError
+from simulator.errors import InputError, RecscaleError, regular_file
 
 NAN = float("nan")
 
@@ -21,10 +21,24 @@ NAN = float("nan")
 def local_runs(folder: Path) -> list[Validated]:
     """Return one case per distinct recorded run and per fetch; a foreign file is one case with the reason.
 
+    So is what is no regular file: a pipe may never end.
+
     Raises InputError for a file that is not JSON.
     """
     paths = sorted((folder / "local_runs").glob("*.json"))
-    return [case for path in paths for case in _file(path)]
+    return [case for path in paths for case in _path(path)]
+
+
+def _path(path: Path) -> list[Validated]:
+    try:
+        regular_file(path)
+    except InputError as problem:
+        return [_listed(path, problem.problem)]
+    return _file(path)
+
+
+def _listed(path: Path, reason: str) -> Validated:
+    return Validated(path.stem, "local", "files", path.stem, NAN).not_predicted(reason)
 
 
 def _file(path: Path) -> list[Validated]:
@@ -35,7 +49,7 @@ def _file(path: Path) -> list[Validated]:
     except InputError as problem:
         _check_json(path, problem)
         told = ": ".join(filter(None, (problem.where.path, problem.problem)))
-        return [Validated(path.stem, "local", "files", path.stem, NAN).not_predicted(told)]
+        return [_listed(path, told)]
     found = Recording(path.stem, recording)
     cases = [*found.runs(), *found.fetches()]
     return cases or [

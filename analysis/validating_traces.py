@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from analysis.stage_sums import stage_sum_ms
 from analysis.trace_steps import TracedStep, per_launch
 from analysis.validated import Validated
-from simulator.errors import InputError, RecscaleError
+from simulator.errors import InputError, RecscaleError, regular_file
 from simulator.scenario import run_scenario
 
 if TYPE_CHECKING:
@@ -30,8 +30,8 @@ def profiled(folder: Path) -> list[Validated]:
     """
     place = folder / "traces"
     jobs = sorted(path.parent for path in place.rglob("et") if (path.parent / "kineto").is_dir())
-    paths = sorted(path for path in place.rglob("*.json*") if path.is_file())
-    alone = [path for path in paths if not any(path.is_relative_to(job) for job in jobs)]
+    paths = sorted(path for path in place.rglob("*.json*") if not path.is_dir())
+    alone = [path for path in paths if not (path.is_file() and any(map(path.is_relative_to, jobs)))]
     others = [Profile.of(path, str(path.relative_to(place))) for path in alone]
     launches = [one.launch for one in others if one.launch is not None]
     return [*(_job(job, place, launches) for job in jobs), *(one.case() for one in others)]
@@ -50,7 +50,7 @@ class Profile:
     def of(cls, path: Path, name: str) -> "Profile":
         """Return what a file says."""
         try:
-            traces = _read([path])
+            traces = _read([regular_file(path)])
         except RecscaleError as problem:
             return cls(name, problem=problem.problem)
         steps = _steps(traces)

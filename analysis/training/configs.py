@@ -5,7 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analysis.training.rows import Row
+from analysis.training.rows import CONFIGS, Row
 from simulator.errors import InputError
 from simulator.units import shown
 
@@ -15,6 +15,8 @@ MOST = 10**13  # rows, widths or layers of anything
 
 def config_of(configs: Config, name: str) -> Config:
     """Return the shape of the model of that name. Raises InputError where there is none."""
+    if not configs:
+        raise InputError(f"the shape of the model {shown(name)} is not known: {CONFIGS} is missing or empty")
     return part_of(configs, name, name)
 
 

@@ -29,6 +29,8 @@ _FOREIGN = re.compile(
     r"torchrec|paddle|mindspore|oneflow|persia|\bjax\b|\bxla\b|ipex|\bintel\b|gaudi|habana|\brocm\b|\bamd\b",
     re.IGNORECASE,
 )
+FITTED = " (fitted: HugeCTR; with DLRM v1 also PyTorch)"
+KNOWN = "HugeCTR with DCNv2, distributed_embeddings, pytorch, tensorflow, torchrec"
 _RELEASE = re.compile(r"\b(2\d\.\d\d)\b")
 
 
@@ -66,14 +68,14 @@ def _submitted(row: Row) -> Framework:
     if _HUGECTR.search(said):
         return _hugectr(row, deep)
     if _FOREIGN.search(said):
-        raise InputError(f"no row of MLPerf was fitted for the framework {shown(said)}")
+        raise InputError(f"no row of MLPerf was fitted for the framework {shown(said)}{FITTED}")
     if not said:
         return _hugectr(row, deep, "framework not stated: taken as HugeCTR")
     if not deep and _PYTORCH.search(said) and not re.search(r"mxnet|\bngc\b", said, re.IGNORECASE):
         return Framework("pytorch", release(row), "serialized")
     if _CONTAINERS.search(said):
         return _hugectr(row, deep, f"HugeCTR, as in NVIDIA's containers of DLRM; stated: {said}")
-    raise InputError(f"no row of MLPerf was fitted for the framework {shown(said)}")
+    raise InputError(f"no row of MLPerf was fitted for the framework {shown(said)}{FITTED}")
 
 
 def _hugectr(row: Row, deep: bool, *notes: str) -> Framework:
@@ -143,7 +145,8 @@ def _published(row: Row) -> Framework:
     for pattern, family in _BY_WORDS:
         if re.search(pattern, said):
             return _eager(row, family, f"framework read off the words: {family}")
-    raise InputError("the framework is not one of the six families")
+    stated = shown(words.get("framework", "")) if words.get("framework") else "not stated"
+    raise InputError(f"framework ({stated}), source, path and notes name none of {KNOWN}")
 
 
 def _eager(row: Row, family: str, *notes: str) -> Framework:

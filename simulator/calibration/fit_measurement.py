@@ -1,5 +1,6 @@
 """From a file of `calibrate measure` to one that scenarios name: primitives, laws of products, curves."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +21,10 @@ FEWEST_SHAPES = 6  # of matrix products that give a law, which has four numbers
 
 @dataclass(frozen=True)
 class MeasuredFit:
-    """Everything fitted to one file; `left_out` says what was not, and why."""
+    """Everything fitted to one file; `left_out` says what was not, and why.
+
+    `doubts` is what speaks against the measurement, in words: nobody but its reader knows.
+    """
 
     file: str
     date: str
@@ -28,6 +32,7 @@ class MeasuredFit:
     gemm: tuple[FittedGemm, ...]
     collectives: CollectiveFit | None
     left_out: tuple[str, ...]
+    doubts: tuple[str, ...] = ()
 
     def data(self) -> dict[str, Any]:
         """Return the fits as plain data."""
@@ -36,17 +41,20 @@ class MeasuredFit:
             "gemm": [gemm_row(one) for one in self.gemm],
             "collectives": self.collectives.rows() if self.collectives else [],
             "left_out": list(self.left_out),
+            "doubts": list(self.doubts),
         }
 
     def to_yaml(self) -> str:
-        """Return one catalog file: primitives are its `entries`, then `gemm` and `collectives`."""
-        text = document(self.primitives)
+        """Return one catalog file: primitives are its `entries`, then `gemm`, `collectives` and `doubts`."""
+        text = "".join(f"# Doubtful: {one}.\n" for one in self.doubts) + document(self.primitives)
         if self.gemm:
             origin = Origin(f"own measurement, {self.file}", self.date, {"fp32": self.gemm[0].table.formats})
             text += f"\n# Laws of matrix products.\n{FORMS}\n{LAWS}:\n{entries(self.gemm, origin)}"
         if self.collectives:
             head, _, body = self.collectives.to_yaml().partition("\nentries:\n")
             text += f"\n{head}\ncollectives:\n{body}"
+        if self.doubts:
+            text += f"\ndoubts:\n{''.join(f'- {json.dumps(one)}{chr(10)}' for one in self.doubts)}"
         return text
 
 

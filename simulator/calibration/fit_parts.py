@@ -42,6 +42,8 @@ def collective_tables(data: Mapping[str, Any], path: Path) -> tuple[Table, ...]:
     does not say how it was launched has none.
     """
     launch = data.get("launch")
+    if isinstance(launch, Mapping) and isinstance(launch.get("ranks"), float):
+        raise InputError("launch.ranks: a whole number is needed", Where(str(path)))
     if not isinstance(launch, Mapping) or not isinstance(launch.get("ranks"), int) or launch["ranks"] < 2:
         return ()
     curves = [(_operation(str(one["operation"])), one) for one in data.get("primitives") or ()]

@@ -2,11 +2,12 @@
 
 A file is JSON as `recscale calibrate measure` writes it (`primitives`: curves of points by size), JSON
 with a list `measurements` of `{primitive, parameters: {name: number}, seconds}`, or CSV with a column
-`primitive`, a column `seconds`, and one column for each parameter.
+`primitive`, a column `seconds`, and one column for each parameter. Keys that are not known are refused:
+they may say what the numbers mean.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import isfinite
 from pathlib import Path
@@ -15,13 +16,24 @@ from typing import Any
 import numpy as np
 
 from simulator.calibration.csv_table import Line, read_lines
-from simulator.errors import InputError, Where, regular_file
+from simulator.errors import InputError, Where, did_you_mean, regular_file
 from simulator.quantities import FloatArray
+from simulator.units import shown
 
 MOST_BYTES = 256 << 20
 MOST_ROWS = 200_000
 BOM = b"\xef\xbb\xbf"
 FEWEST = 4  # measurements of a primitive that can be fitted and tested
+LEAST_SECONDS, MOST_SECONDS = 1e-12, 1e6  # of one measurement; beyond it a unit was mistaken
+LEAST_SIZE, MOST_SIZE = 1e-18, 1e18  # of an amount; rates, amounts per second, stay far from overflow
+MOST_DIGITS = 20  # of a whole number that is kept as one; longer ones are floats, at worst infinite
+_ABOUT = ("measurements", "taken", "date", "environment")  # what a plain file may say
+_ROW = ("primitive", "parameters", "seconds")
+_CURVE = ("operation", "unit", "context", "shape", "points")
+_POINT = (
+    *("size", "seconds", "p90_over_p50", "cpu_seconds", "repeats"),
+    *("back_to_back", "stolen_seconds", "pace"),
+)
 
 Record = tuple[str, Mapping[str, float], float]  # primitive, parameters, seconds
 
@@ -114,7 +126,8 @@ def _records(path: Path) -> tuple[str, str, Iterator[Record]]:
 def read_json(path: Path) -> Mapping[str, Any] | None:
     """Return the object of a JSON file of measurements; None for a file that is no JSON, but a table.
 
-    Raises InputError for JSON of another form and for files that cannot be read.
+    Raises InputError for JSON of another form, for files that cannot be read, and for files that say they are
+    of `calibrate measure` but are of another version or hold unknown fields.
     """
     with regular_file(path).open("rb") as file:
         content = file.read(MOST_BYTES + 1)
@@ -124,13 +137,37 @@ def read_json(path: Path) -> Mapping[str, Any] | None:
     if bare[:1] not in (b"{", b"["):
         return None
     try:
-        data = json.loads(bare)
+        data = json.loads(bare, parse_int=_whole)
     except (ValueError, RecursionError):
         raise InputError("is cut short or not JSON", Where(str(path))) from None
     if not isinstance(data, dict) or not any(isinstance(data.get(key), list) for key in _JSON_READERS):
         problem = f"has no list of {' or '.join(_JSON_READERS)}: it holds no measured primitives"
         raise InputError(problem, Where(str(path)))
+    return _known(data, path)
+
+
+def _whole(digits: str) -> float:
+    return int(digits) if len(digits) <= MOST_DIGITS else float(digits)
+
+
+def _known(data: Mapping[str, Any], path: Path) -> Mapping[str, Any]:
+    """Return `data`, checked as far as it says what it is. Raises InputError for what it should not hold."""
+    from simulator.calibration.local.schema import FORMAT, read_measurement
+
+    if data.get("format") == FORMAT:
+        return read_measurement(path)
+    try:
+        _only(data, _ABOUT if "primitives" not in data else tuple(data))
+    except InputError as problem:
+        raise InputError(problem.problem, Where(str(path))) from None
     return data
+
+
+def _only(found: Mapping[str, Any], allowed: Sequence[str]) -> None:
+    """Raise InputError naming the first key of `found` that is not allowed."""
+    for key in found:
+        if key not in allowed:
+            raise InputError(f"{shown(str(key))} is unknown{did_you_mean(str(key), allowed)}")
 
 
 def date_of(data: Mapping[str, Any]) -> str:
@@ -145,22 +182,32 @@ def _checked(data: Mapping[str, Any], path: Path) -> Iterator[Record]:
         for place, one in enumerate(data.get(key) or ()):
             try:
                 yield from read(one)
-            except (KeyError, TypeError, ValueError, AttributeError):
-                problem = "needs a name, parameters and seconds, all numbers finite and above 0"
-                raise InputError(problem, Where(str(path), path=f"{key}[{place}]")) from None
+            except InputError as problem:
+                raise InputError(problem.problem, Where(str(path), path=f"{key}[{place}]")) from None
+            except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+                needed = "needs a name, parameters and seconds, all numbers finite and above 0"
+                raise InputError(needed, Where(str(path), path=f"{key}[{place}]")) from None
 
 
 def _measurement(one: Mapping[str, Any]) -> Iterator[Record]:
-    parameters = {str(name): _positive(value) for name, value in one["parameters"].items()}
-    yield str(one["primitive"]), parameters, _positive(one["seconds"])
+    _only(one, _ROW)
+    parameters = {str(name): _size(str(name), _positive(value)) for name, value in one["parameters"].items()}
+    yield str(one["primitive"]), parameters, _seconds(_positive(one["seconds"]))
 
 
 def _curve(one: Mapping[str, Any]) -> Iterator[Record]:
     """A curve of `calibrate measure`: points by size; what was held fixed belongs to its name."""
-    context, shape = float(one.get("context") or 0.0), one.get("shape") or ()
+    _only(one, _CURVE)
+    context = _size("context", _positive(one["context"])) if one.get("context") else 0.0
+    shape = one.get("shape") or ()
+    for size in shape:
+        if float(size):
+            _size("shape", _positive(size))
     parts = [str(one["operation"]), *(f"{context:g}" for _ in (1,) if context), *map(str, shape)]
     for point in one["points"]:
-        yield "_".join(parts), {str(one["unit"]): _positive(point["size"])}, _positive(point["seconds"])
+        _only(point, _POINT)
+        size, seconds = _size("size", _positive(point["size"])), _seconds(_positive(point["seconds"]))
+        yield "_".join(parts), {str(one["unit"]): size}, seconds
 
 
 _JSON_READERS = {"measurements": _measurement, "primitives": _curve}
@@ -177,8 +224,23 @@ def _csv_record(line: Line) -> Record:
         raise line.error("primitive and seconds are needed in every line")
     told = [name for name, text in line.fields.items() if text and name != "primitive"]
     numbers = {name: line.number(name) for name in told}
-    seconds = numbers.pop("seconds")
-    return line.text("primitive"), numbers, seconds
+    try:
+        seconds = _seconds(numbers.pop("seconds"))
+        return line.text("primitive"), {name: _size(name, value) for name, value in numbers.items()}, seconds
+    except InputError as problem:
+        raise line.error(problem.problem) from None
+
+
+def _seconds(value: float) -> float:
+    if not LEAST_SECONDS <= value <= MOST_SECONDS:
+        raise InputError(f"seconds: {value:g} lies outside of {LEAST_SECONDS:g} to {MOST_SECONDS:g} s")
+    return value
+
+
+def _size(name: str, value: float) -> float:
+    if not LEAST_SIZE <= value <= MOST_SIZE:
+        raise InputError(f"{name}: {value:g} lies outside of {LEAST_SIZE:g} to {MOST_SIZE:g}")
+    return value
 
 
 def _positive(value: Any) -> float:

@@ -117,3 +117,9 @@ def test_measured_primitives_are_fitted_and_written(told: Command, tmp_path: Pat
 def test_fit_takes_one_kind_of_measurement(told: Command, tmp_path: Path) -> None:
     code, _, err = told("fit")
     assert code == 2 and err == "recscale: give either --collectives DIR or --measured FILE\n"
+
+
+def test_ranks_that_contradict_the_log_are_refused(told: Command, tmp_path: Path) -> None:
+    code, out, err = told("import", "nccl-tests", kept(tmp_path, "log", LOG), "--ranks", "16")
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "the log says 4 ranks, --ranks 16" in err

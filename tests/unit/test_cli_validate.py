@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from analysis.cli.running import run
+from analysis.cli.views.validation import draw_validation, worst_first, worst_of_each
+from analysis.validated import Validated
 from analysis.validating import validate_folder
 
 Command = Callable[..., Any]
@@ -110,3 +112,67 @@ def test_the_share_that_is_done_is_heard_of(folder: Path) -> None:
     heard: list[tuple[int, int]] = []
     validate_folder(folder, lambda done, of: heard.append((done, of)))
     assert heard == [(done, 5) for done in range(1, 6)]
+
+
+def case(number: int, kind: str = "gemm", reason: str = "", error: float = 0.5) -> Validated:
+    found = Validated(f"{kind} {number}", kind, "some", f"{kind} {number}", 1.0)
+    if reason:
+        return found.not_predicted(reason)
+    return found.with_prediction(1 + error, (0.5, 3.0))
+
+
+@pytest.fixture
+def drawn() -> Command:
+    """Draw cases in 80 columns and return the text."""
+
+    def draw(cases: list[Validated]) -> str:
+        from rich.console import Console
+
+        to = StringIO()
+        draw_validation(worst_first(cases), Console(file=to, width=80))
+        return to.getvalue()
+
+    return draw
+
+
+def test_each_kind_says_how_many_cases_are_not_predicted_and_mostly_why(drawn: Command) -> None:
+    reasons = ["rare", *["line 7: common"] * 2, "line 9: common; it is loud", *"abcde"]
+    told = drawn([case(n, reason=reason) for n, reason in enumerate(reasons)] + [case(1, "trace", "alone")])
+    assert "gemm: 9 cases not predicted, for 7 reasons, of which the first 5:" in told
+    assert "3 x common (as gemm 1)" in told
+    assert "1 x e (" not in told, "five lines at most"
+    assert "trace: 1 case not predicted, for 1 reason:" in told
+
+
+def test_long_reasons_are_wrapped_to_the_terminal(drawn: Command) -> None:
+    told = drawn([case(1, reason="a long story " * 20), case(2)])
+    assert max(map(len, told.splitlines())) <= 80
+    assert "".join(told.split()).count("alongstory") == 20
+
+
+def test_the_words_of_the_tables_are_explained_once(drawn: Command) -> None:
+    told = " ".join(drawn([case(1)]).split())
+    assert told.count("role none: not predicted; sum: ") == 1 and "peer: that of a published" in told
+
+
+def test_groups_without_a_prediction_have_no_scores(drawn: Command) -> None:
+    told = drawn([case(1), case(1, "trace", "alone")])
+    assert "gemm: some" in told and "trace: some" not in told
+    assert "by configuration" not in drawn([case(1, "trace", "alone")])
+
+
+@pytest.mark.parametrize(
+    ("count", "words"),
+    [(1, "holds 1 of 1 case not"), (4, "holds 4 of 4 cases not"), (5, "holds 100.0% of 5 cases not")],
+)
+def test_few_cases_give_no_percentage_of_bands(drawn: Command, count: int, words: str) -> None:
+    assert f"the printed band {words} fitted" in drawn([case(n) for n in range(count)])
+
+
+def test_the_worst_of_each_kind_are_shown_however_good_they_are(drawn: Command) -> None:
+    cases = [case(n, error=2 + n) for n in range(60)] + [case(n, "training", error=0.01) for n in range(3)]
+    shown = worst_of_each(worst_first(cases))
+    assert [one.case_id for one in shown[:2]] == ["gemm 59", "gemm 58"]
+    assert [one.kind for one in shown].count("gemm") == 20
+    assert [one.kind for one in shown].count("training") == 3
+    assert "40 more cases and notes" in " ".join(drawn(cases).split())

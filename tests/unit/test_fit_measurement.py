@@ -13,6 +13,8 @@ from simulator.costs.gemm_laws import laws_of
 from simulator.errors import InputError
 from simulator.scenario import load, run_scenario
 
+RECORDED = Path(__file__).parents[1] / "data" / "local_runs" / "tcp_1gbit_2.json"
+
 SHAPES = [(64, 64, 64), (256, 256, 256), (512, 512, 512), (16, 256, 512), (64, 1024, 128), (256, 64, 1024)]
 RATE, START_UP = 5e10, 4e-6
 SCENARIO = """\
@@ -165,3 +167,72 @@ def test_wrong_names_of_fitted_files_are_told_in_one_line(measured: Path, settin
     with pytest.raises(InputError, match=problem) as told:
         _ = scenario(measured.parent, setting).costs
     assert "\n" not in str(told.value)
+
+
+def recorded(folder: Path, **changed: dict[str, Any]) -> Path:
+    """A real recording with the given fields of its parts changed."""
+    data = json.loads(RECORDED.read_text(encoding="utf-8"))
+    data["primitives"] = [one for one in data["primitives"] if len(one["points"]) >= 4][:1]
+    data["load"] = {"before": 0.0, "after": 0.0, "allowed": False, "quiet": True}
+    data["launch"]["pinned"], data["noise"] = True, dict.fromkeys(("local", "collective", "rpc"))
+    for part, fields in changed.items():
+        data[part] = {**data[part], **fields}
+    path = folder / "recorded.json"
+    path.write_text(json.dumps(data), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"load": {"quiet": False, "before": 0.4, "after": 0.5}}, "other work kept 40% and 50% of the cores"),
+        ({"load": {"allowed": True}}, "other work was allowed beside it"),
+        ({"launch": {"pinned": False}}, "ranks were not pinned"),
+    ],
+)
+def test_what_speaks_against_a_recording_is_said_and_kept_with_its_fit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], changed: dict[str, Any], told: str
+) -> None:
+    import yaml
+
+    path, out = recorded(tmp_path, **changed), tmp_path / "machine.yaml"
+    assert run(["calibrate", "fit", "--measured", str(path), "--out", str(out), "--format", "json"]) == 0
+    shown, said = capsys.readouterr()
+    (warning,) = [line for line in said.splitlines() if "warning" in line]
+    assert warning.startswith(f"recscale: warning: {path}: ") and told in warning
+    text = out.read_text(encoding="utf-8")
+    assert text.startswith("# Doubtful: ") and told in text.splitlines()[0]
+    (kept,) = yaml.safe_load(text)["doubts"]
+    assert told in kept and json.loads(shown)["doubts"] == [kept]
+
+
+def test_a_quiet_and_pinned_recording_is_fitted_without_a_warning(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "machine.yaml"
+    assert run(["calibrate", "fit", "--measured", str(recorded(tmp_path)), "--out", str(out)]) == 0
+    assert "warning" not in capsys.readouterr().err
+    assert "oubt" not in out.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "problem"),
+    [("version", 2, "has version 2; this release reads 1"), ("units", "ms", "units: extra inputs are not")],
+)
+def test_a_file_that_says_it_is_a_measurement_is_read_by_its_schema(
+    tmp_path: Path, field: str, value: Any, problem: str
+) -> None:
+    path = recorded(tmp_path)
+    path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), field: value}))
+    with pytest.raises(InputError, match=problem):
+        fit_measurement(path)
+
+
+@pytest.mark.parametrize("ranks", [10**400, 10**4000])
+def test_a_number_of_ranks_beyond_all_reason_is_refused(tmp_path: Path, ranks: int) -> None:
+    data = measurement()
+    data["launch"]["ranks"] = ranks
+    path = tmp_path / "m.json"
+    path.write_text(json.dumps(data), encoding="utf-8")
+    with pytest.raises(InputError, match=r"launch\.ranks: a whole number is needed"):
+        fit_measurement(path)

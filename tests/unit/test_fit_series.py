@@ -232,3 +232,38 @@ def test_the_error_held_out_of_the_best_form_is_not_the_one_it_was_chosen_by() -
     best, *others = fit_all(series, resamples=4)
     assert best.held_out.median >= min(held_out(series, one.form).median for one in (best, *others))
     assert best.held_out.rows == len(SIZES)
+
+
+def row(**changed: object) -> str:
+    one = {"primitive": "a", "parameters": {"b": 1}, "seconds": 1, **changed}
+    return json.dumps({"measurements": [{"primitive": "a", "parameters": {"b": 1}, "seconds": 2}, one]})
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (row(seconds=1e-13), r"measurements\[1\]: seconds: 1e-13 lies outside of 1e-12 to 1e\+06 s"),
+        (row(seconds=2e6), r"measurements\[1\]: seconds: 2e\+06 lies outside"),
+        (row(parameters={"b": 2e18}), r"measurements\[1\]: b: 2e\+18 lies outside of 1e-18 to 1e\+18"),
+        (row(parameters={"b": 1e-300}), r"measurements\[1\]: b: 1e-300 lies outside"),
+        (row(parameters={"b": 10**400}), r"measurements\[1\]: needs .* finite"),
+        (row(parameters={"b": 10**4000}), r"measurements\[1\]: needs .* finite"),
+        ("primitive,b,seconds\na,1,1\na,1,1e-300\n", "c.csv:3: seconds: 1e-300 lies outside"),
+        ("primitive,b,seconds\na,1,1e300\n", r"c.csv:2: seconds: 1e\+300 lies outside"),
+        ("primitive,b,seconds\na,1e300,1\n", r"c.csv:2: b: 1e\+300 lies outside"),
+        (row(unit="ms"), r'measurements\[1\]: "unit" is unknown'),
+        ('{"unit": "ms", "measurements": []}', '"unit" is unknown'),
+        ('{"primitives": [{"operation": "a", "unit": "b", "points": [], "scale": 2}]}', '"scale" is unknown'),
+        (
+            '{"primitives": [{"operation": "a", "unit": "b", "points": [{"size": 1, "ms": 1}]}]}',
+            r'primitives\[0\]: "ms" is unknown',
+        ),
+    ],
+)
+def test_numbers_and_keys_beyond_what_is_known_are_refused_with_their_place(
+    tmp_path: Path, text: str, problem: str
+) -> None:
+    path = tmp_path / "c.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=problem):
+        read_series(path)

@@ -103,6 +103,18 @@ def test_rows_of_unknown_formats_and_devices_are_listed_with_the_reason(tmp_path
     assert "widths" in cases[0].note and "fewer than 40 rows" in cases[1].note
 
 
+def test_a_second_row_of_a_shape_is_listed_whichever_file_it_is_in(tmp_path: Path) -> None:
+    line = "H100-SXM,1,300,300,384,bf16xbf16->bf16,"
+    tables = read_gemm_tables(written(tmp_path, f"{line}9", f"{line}8"))
+    cases = cross_fitted([*tables, *read_gemm_tables(written(tmp_path, f"{line}7"))])
+    assert [(case.role, round(case.measured * 1e6)) for case in cases] == [
+        ("predict", 9),
+        ("none", 8),
+        ("none", 7),
+    ]
+    assert {case.note for case in cases[1:]} == {"a second row of this device, these formats and this shape"}
+
+
 def test_a_few_shapes_that_the_shipped_law_has_seen_are_of_role_fit() -> None:
     known = measured_law("H100-SXM", "bf16xbf16->bf16")
     assert known is not None and known.residual is not None

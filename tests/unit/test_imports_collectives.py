@@ -187,3 +187,41 @@ def test_an_imported_folder_is_fitted_to_the_law_behind_it(tmp_path: Path) -> No
     (system,) = fit_folder(tmp_path / "out").fitted
     line = max(next(iter(system.lines.values())).segments.lines, key=lambda one: one.latency)
     assert line.bandwidth == pytest.approx(5e9, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        (Facts(ranks=8), "the log says 4 ranks, --ranks 8"),
+        (Facts("all_gather"), "the log says all_reduce, --collective all_gather"),
+    ],
+)
+def test_what_contradicts_a_log_is_refused_and_both_are_named(
+    tmp_path: Path, given: Facts, problem: str
+) -> None:
+    text = f"all_reduce_perf\n{DEVICES}1048576 262144 float sum -1 135.5 7.74 14.51 0\n"
+    log = read_nccl_tests(kept(tmp_path, text))
+    with pytest.raises(InputError, match=problem):
+        completed(log.tables, given)
+    assert completed(log.tables, Facts("allreduce", 4))[0].ranks == 4
+
+
+def test_the_name_of_a_file_is_a_guess_that_a_person_overrules(tmp_path: Path) -> None:
+    log = read_nccl_tests(
+        kept(tmp_path, "1048576 262144 float sum -1 135.5 7.74 14.51 0\n", "all_reduce.txt")
+    )
+    assert completed(log.tables, Facts(ranks=4))[0].operation == "all_reduce"
+    assert completed(log.tables, Facts("all_gather", 4))[0].operation == "all_gather"
+
+
+@pytest.mark.parametrize(("unit", "time_us"), [("us", 2.5), ("ms", 2500.0), ("s", 2.5e6)])
+def test_hccl_times_are_read_in_the_unit_of_their_column(tmp_path: Path, unit: str, time_us: float) -> None:
+    text = f"data_size(Bytes): | aveg_time({unit}): | alg_bandwidth(GB/s): | check_result:\n"
+    log = read_hccl_test(kept(tmp_path, f"{text}8192 | 2.5 | 0.1 | success\n"))
+    assert log.tables[0].rows[0].time_us == pytest.approx(time_us)
+
+
+def test_hccl_times_in_an_unknown_unit_are_refused(tmp_path: Path) -> None:
+    text = "data_size(Bytes): | aveg_time(ticks): | check_result:\n8192 | 2.5 | success\n"
+    with pytest.raises(InputError, match=r'txt:1: times in "ticks": us, ms, s are read'):
+        read_hccl_test(kept(tmp_path, text))

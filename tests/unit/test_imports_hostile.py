@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from simulator.calibration.fit_table import read_series
+from simulator.calibration.imports.collective_rows import Facts, completed
 from simulator.calibration.imports.execution_trace import read_execution_trace
 from simulator.calibration.imports.hccl_test import read_hccl_test
 from simulator.calibration.imports.kinds import read_any_nccl_tests
@@ -96,3 +97,45 @@ def test_a_gzip_bomb_without_an_event_is_refused_early(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(b'{"traceEvents": [{"name": "' + b"a" * 40_000_000, compresslevel=1))
     with pytest.raises(InputError, match="no element ends"):
         read_trace(str(path))
+
+
+ROW = "135.5 7.74 14.51 0"
+LONG = {
+    "size of nccl-tests": ("nccl-tests", f"all_reduce_perf\n{{}} 1 float sum -1 {ROW}\n", 2),
+    "rank of nccl-tests": (
+        "nccl-tests",
+        f"# Rank {{}} Pid 1 on h device 0 [0x1] A\n8 2 float sum -1 {ROW}\n",
+        1,
+    ),
+    "library of nccl-tests": ("nccl-tests", f"nccl-library={{}}\n8 2 float sum -1 {ROW}\n", 1),
+    "size of hccl_test": ("hccl-test", "mpirun -n 16 all_reduce_test\n{} | 764 | 0.1 | success\n", 2),
+    "ranks of hccl_test": ("hccl-test", "mpirun -n {} all_reduce_test\n8192 | 764 | 0.1 | success\n", 1),
+    "ranks of PARAM": ("param-comms", "world_size: {}\n COMMS-RES-all_reduce-float 1024 41.1 77.2\n", 1),
+    "NVLinks": ("topo", "GPU0 GPU1\nGPU0 X NV{0}\nGPU1 NV{0} X\n", 2),
+}
+
+
+@pytest.mark.parametrize("digits", [400, 4301])
+@pytest.mark.parametrize("place", LONG)
+def test_whole_numbers_of_hundreds_of_digits_are_refused_with_their_line(
+    tmp_path: Path, place: str, digits: int
+) -> None:
+    kind, text, line = LONG[place]
+    path = tmp_path / "log"
+    path.write_text(text.format("1" * digits))
+    with pytest.raises(InputError) as refused:
+        READERS[kind](str(path))
+    assert str(refused.value).startswith(f"{path}:{line}: ") and len(str(refused.value)) < 400
+
+
+@pytest.mark.parametrize(
+    ("size", "time"), [("1" + "0" * 400, "1"), ("1e999", "1"), ("8", "1e999"), ("8", "1e-300")]
+)
+def test_reports_with_numbers_near_the_limits_of_floats_are_refused(
+    tmp_path: Path, size: str, time: str
+) -> None:
+    path = tmp_path / "report.json"
+    one = f'{{"size": {size}, "type": "float", "out_of_place": {{"time": {time}}}}}'
+    path.write_text(f'{{"args": ["all_reduce_perf"], "results": [{one}]}}')
+    with pytest.raises(InputError, match=r"a size of more|a time of|too large or not finite"):
+        completed(read_any_nccl_tests(str(path)).tables, Facts(ranks=4))

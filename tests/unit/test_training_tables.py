@@ -529,3 +529,20 @@ def test_the_interval_of_a_fit_is_what_its_fastest_and_slowest_run_give(tmp_path
     assert low < found.solve(one) < high
     case = Case(measured.rows[0], measured)
     assert case.with_software(gather_efficiency=low).step_ms == pytest.approx(1.02 * step, rel=1e-3)
+
+
+def test_an_unknown_framework_is_told_with_the_columns_looked_at_and_what_is_known() -> None:
+    words = {"framework": "Chainer", "source": "a page", "precision": "FP32"}
+    (found,) = predict(Measured((row(table=OTHER, words=words),), CONFIGS))
+    assert 'framework ("Chainer"), source, path and notes name none of HugeCTR with DCNv2' in found.note
+    assert found.note.endswith("distributed_embeddings, pytorch, tensorflow, torchrec")
+    (found,) = predict(Measured((row(framework="MindSpore"),), CONFIGS))
+    assert "(fitted: HugeCTR; with DLRM v1 also PyTorch)" in found.note
+
+
+def test_without_its_file_of_shapes_a_row_says_so(tmp_path: Path) -> None:
+    folder = folder_of(tmp_path, ROW)
+    (folder / "training" / "model_configs.json").unlink()
+    (found,) = predict(read_training(folder))
+    assert found.role == "none"
+    assert "is not known: model_configs.json is missing or empty" in found.note

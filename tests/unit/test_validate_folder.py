@@ -39,3 +39,45 @@ def test_folders_of_other_things_are_passed_over(tmp_path: Path) -> None:
     (tmp_path / "kernels" / "gemm.csv").write_text(head + row + row, encoding="utf-8")
     found = validate_folder(tmp_path)
     assert len({case.case_id for case in found}) == len(found) == 2, "a row twice is two cases"
+
+
+TABLES = {
+    "kernels/gemm.csv": "device,batch,m,n,k,dtypes,time_us\n",
+    "training/other_benchmarks.csv": "case_id,model_config_id,accel,n_accel,metric,value,unit\n",
+    "training/mlperf_dlrm.csv": "case_id,benchmark,accel,n_accel,step_ms_median\n",
+    "collectives/tables.csv": "table_id,group,collective,accel,n_ranks,n_nodes\n",
+}
+
+
+def headed(place: Path, name: str) -> None:
+    (place / name).parent.mkdir(exist_ok=True)
+    (place / name).write_text(TABLES[name], encoding="utf-8")
+    if name.startswith("collectives"):
+        (place / "collectives" / "rows.csv").write_text("table_id,size_bytes,time_us\n", encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_of_a_header_alone_is_refused_by_name(tmp_path: Path, name: str) -> None:
+    headed(tmp_path, name)
+    with pytest.raises(InputError, match=f"{name}: holds no rows") as refused:
+        validate_folder(tmp_path)
+    assert refused.value.exit_code == 2
+
+
+def test_several_tables_without_rows_are_all_named(tmp_path: Path) -> None:
+    for name in TABLES:
+        headed(tmp_path, name)
+    with pytest.raises(InputError, match="holds no rows") as refused:
+        validate_folder(tmp_path)
+    assert all(name in str(refused.value) for name in TABLES)
+
+
+def test_a_table_without_rows_beside_others_is_listed(tmp_path: Path) -> None:
+    for name in TABLES:
+        headed(tmp_path, name)
+    with (tmp_path / "kernels" / "gemm.csv").open("a", encoding="utf-8") as file:
+        file.write("H100-SXM,1,300,300,384,bf16xbf16->bf16,9\n")
+    found = {case.case_id: case for case in validate_folder(tmp_path)}
+    silent = {name for name, case in found.items() if case.role == "none"}
+    assert silent == TABLES.keys() - {"kernels/gemm.csv"} and len(found) == 4
+    assert all(found[name].note == "not predicted: holds no rows" for name in silent)

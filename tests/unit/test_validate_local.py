@@ -1,6 +1,7 @@
 """Recorded runs in `validate`: one case per experiment, doubts said, what cannot be predicted listed."""
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -156,3 +157,14 @@ def test_a_file_that_is_not_json_ends_the_run(tmp_path: Path) -> None:
     (tmp_path / "local_runs" / "broken.json").write_text('{"format": "recsc', encoding="utf-8")
     with pytest.raises(InputError, match=r"broken\.json.*is not JSON"):
         validate_folder(tmp_path)
+
+
+def test_a_pipe_and_a_dangling_link_are_listed_and_hold_nothing_up(tmp_path: Path) -> None:
+    (tmp_path / "local_runs").mkdir()
+    os.mkfifo(tmp_path / "local_runs" / "pipe.json")
+    (tmp_path / "local_runs" / "link.json").symlink_to("nowhere.json")
+    link, pipe = validate_folder(tmp_path)
+    assert (link.case_id, pipe.case_id) == ("link", "pipe")
+    assert {link.role, pipe.role} == {"none"}
+    assert pipe.note == "not predicted: is not a regular file"
+    assert "No such file" in link.note

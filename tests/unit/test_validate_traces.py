@@ -1,6 +1,7 @@
 """Profiled steps in `validate`: jobs and lone profiles, foreign ones listed with the reason."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -93,3 +94,14 @@ def test_the_profiled_job_is_predicted_with_a_band_and_a_plain_sum(measured_data
     assert abs(case.error or 1) < 0.25
     assert case.low and case.plain_sum_ms and case.plain_sum_ms < case.measured_ms
     assert all(case.note for case in found if case.predicted_ms is None)
+
+
+def test_pipes_are_listed_in_and_outside_of_jobs(tmp_path: Path) -> None:
+    job(tmp_path / "traces" / "mine", ADD)
+    os.mkfifo(tmp_path / "traces" / "pipe.json")
+    os.mkfifo(tmp_path / "traces" / "mine" / "kineto" / "rank1.json")
+    found = validate_folder(tmp_path)
+    assert len(found) == 3
+    for name in ("pipe.json", "mine/kineto/rank1.json"):
+        case = one(found, name)
+        assert case.role == "none" and case.note == "not predicted: is not a regular file"

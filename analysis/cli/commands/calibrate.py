@@ -1,7 +1,7 @@
 """`recscale calibrate`: parameters from measurements."""
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -49,10 +49,15 @@ def fit(options: FitOptions) -> None:
 def _fit_measured(file: Path, options: FitOptions) -> None:
     from analysis.cli.output import Answer, flat
     from analysis.cli.views.fit_measured import draw_measured
+    from analysis.recording_doubts import fit_doubts
     from simulator.calibration.fit_measurement import fit_measurement
+    from simulator.calibration.fit_table import read_json
+    from simulator.errors import printable
 
     with progress(f"fitting {file.name}"):
-        fits = fit_measurement(file)
+        fits = replace(fit_measurement(file), doubts=tuple(fit_doubts(read_json(file) or {})))
+    for doubt in fits.doubts:
+        print(printable(f"recscale: warning: {file}: {doubt}"), file=sys.stderr)
     if options.out is not None:
         _write_text(fits.to_yaml(), options.out)
     data = fits.data()

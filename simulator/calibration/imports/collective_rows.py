@@ -9,6 +9,8 @@ from simulator.costs.curves import BUS_FACTORS
 from simulator.errors import InputError, Where, did_you_mean
 
 MOST_ROWS = 1_000_000
+MOST_DIGITS, MOST_BYTES, MOST_RANKS = 18, 10**18, 10**7
+LEAST_US, MOST_US = 1e-6, 1e12  # of one collective, 1 ps to 1e6 s; beyond it a unit was mistaken
 ONE_HOST = "the log does not say on how many hosts: taken as one (--nodes says it)"
 NAMES: Mapping[str, str] = {name.replace("_", ""): operation for name, operation in OPERATIONS.items()} | {
     "alltoallv": "all_to_all",
@@ -37,7 +39,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Facts:
-    """What a person knows and a log may not say; what is given wins over what the log says."""
+    """What a person knows and a log may not say."""
 
     operation: str | None = None
     ranks: int | None = None
@@ -58,11 +60,15 @@ class Facts:
 
 @dataclass(frozen=True)
 class Found:
-    """A table as it stood in a file: what was said about it, its rows, and the line it began in."""
+    """A table as it stood in a file: what was said about it, its rows, and the line it began in.
+
+    `named` is the collective that the name of the file tells: a guess, which anything else overrules.
+    """
 
     facts: Facts
     rows: tuple[Row, ...]
     where: Where
+    named: str | None = None
 
 
 @dataclass(frozen=True)
@@ -119,9 +125,40 @@ def is_operation(name: str) -> bool:
 def completed(found: Iterable[Found], given: Facts) -> tuple[Imported, ...]:
     """Return tables with `given` filled in; where nobody says how many hosts, one is taken and noted.
 
-    Raises InputError naming what else neither log nor person says.
+    Raises InputError naming what else neither log nor person says, what both say differently, and numbers
+    that no measurement has.
     """
-    return tuple(_completed(one, given.filled(one.facts)) for one in found)
+    return tuple(_completed(one, _agreed(one, given).filled(Facts(one.named))) for one in found)
+
+
+def _agreed(found: Found, given: Facts) -> Facts:
+    """Return the facts of both. Raises InputError where a person contradicts what the log says."""
+    said = found.facts
+    if given.ranks and said.ranks and given.ranks != said.ranks:
+        problem = f"the log says {said.ranks} ranks, --ranks {given.ranks}: leave it out, or give another log"
+        raise InputError(problem, found.where)
+    if given.operation and said.operation and is_operation(said.operation):
+        ours, theirs = (operation(name, found.where) for name in (given.operation, said.operation))
+        if ours != theirs:
+            problem = f"the log says {theirs}, --collective {ours}: leave it out, or give another log"
+            raise InputError(problem, found.where)
+    return given.filled(said)
+
+
+def whole(digits: str, where: Where) -> int:
+    """Return the number that digits spell. Raises InputError for one that counts nothing, being too long."""
+    if len(digits) > MOST_DIGITS:
+        raise InputError(f"a whole number of {len(digits)} digits: at most {MOST_DIGITS} are read", where)
+    return int(digits)
+
+
+def _check_rows(found: Found) -> None:
+    for row in found.rows:
+        if not 0 <= row.size <= MOST_BYTES:
+            raise InputError(f"a size of more than {MOST_BYTES:g} bytes", found.where)
+        for time in (row.time_us, row.in_place_us):
+            if time is not None and not LEAST_US <= time <= MOST_US:
+                raise InputError(f"a time of {time:g} us: {LEAST_US:g} to {MOST_US:g} are read", found.where)
 
 
 def _completed(found: Found, facts: Facts) -> Imported:
@@ -129,6 +166,9 @@ def _completed(found: Found, facts: Facts) -> Imported:
         raise InputError("the log does not say which collective this is: give --collective", found.where)
     if facts.ranks is None:
         raise InputError("the log does not say how many ranks took part: give --ranks", found.where)
+    if facts.ranks > MOST_RANKS:
+        raise InputError(f"more than {MOST_RANKS:,} ranks", found.where)
+    _check_rows(found)
     nodes = facts.nodes or 1
     if facts.ranks % nodes:
         raise InputError(f"{facts.ranks} ranks do not fill {nodes} nodes evenly: give --nodes", found.where)

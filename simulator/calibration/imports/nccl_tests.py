@@ -10,7 +10,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from simulator.calibration.imports.collective_rows import MOST_ROWS, Facts, Found, Log, Row, is_operation
+from simulator.calibration.imports.collective_rows import (
+    MOST_ROWS,
+    Facts,
+    Found,
+    Log,
+    Row,
+    is_operation,
+    whole,
+)
 from simulator.calibration.imports.opening import lines
 from simulator.errors import InputError, Where
 
@@ -73,9 +81,9 @@ class _Reader:
             self._close()
             self._start = Where(self._path, number)
         elif match and not text.lstrip().startswith("#"):
-            self._row(match)
+            self._row(match, Where(self._path, number))
         else:
-            self._said(text)
+            self._said(text, Where(self._path, number))
 
     def log(self) -> Log:
         """Return what was found."""
@@ -87,27 +95,28 @@ class _Reader:
         cut = f"{self._damaged} damaged lines were left out"
         return Log(tuple(self._tables), (cut,) if self._damaged else ())
 
-    def _row(self, match: re.Match[str]) -> None:
-        found = row(int(match[1]), match[3], match[4].split())
+    def _row(self, match: re.Match[str], where: Where) -> None:
+        size = whole(match[1], where)
+        found = row(size, match[3], match[4].split())
         if found is None:
-            self._damaged += int(match[1]) > 0
+            self._damaged += size > 0
             return
         self._rows.append(found)
         self._total += 1
         if self._total > MOST_ROWS:
             raise InputError(f"more than {MOST_ROWS:,} rows", Where(self._path))
 
-    def _said(self, text: str) -> None:
+    def _said(self, text: str, where: Where) -> None:
         state = self._state
         if _RUN.search(text):
             self._close()
             state.devices = {}
         if device := _DEVICE.search(text):
-            state.devices[int(device[1])] = device[2], device[3].strip()
+            state.devices[whole(device[1], where)] = device[2], device[3].strip()
         if library := _LIBRARY.search(text):
             self._close()
             name, number, code = library.groups()
-            state.library = f"{name}{number.split('+')[0]}" if name else release(int(code))
+            state.library = f"{name}{number.split('+')[0]}" if name else release(whole(code, where))
         if program := _program(text):
             self._close()
             state.program = program
@@ -115,8 +124,7 @@ class _Reader:
     def _close(self) -> None:
         """End the table that is being read."""
         if self._rows:
-            facts = self._state.facts().filled(Facts(self._named))
-            self._tables.append(Found(facts, tuple(self._rows), self._start))
+            self._tables.append(Found(self._state.facts(), tuple(self._rows), self._start, self._named))
         self._rows = []
 
 

@@ -24,6 +24,8 @@ def read_json(path: str) -> Log:
     try:
         rows = tuple(_row(one) for one in data["results"] if one.get("out_of_place"))
         return Log((Found(_facts(data), rows, Where(path)),)) if rows else _nothing(path)
+    except OverflowError:
+        raise InputError("holds a number that is too large or not finite", Where(path)) from None
     except (KeyError, TypeError, ValueError, AttributeError):
         raise InputError("is JSON, but not a report of nccl-tests", Where(path)) from None
 

@@ -9,10 +9,11 @@ performance metrics. The time taken is the median rank's.
 import json
 import re
 from collections.abc import Iterable, Mapping
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
-from simulator.calibration.imports.collective_rows import MOST_ROWS, Facts, Found, Log, Row
+from simulator.calibration.imports.collective_rows import MOST_ROWS, Facts, Found, Log, Row, whole
 from simulator.calibration.imports.opening import lines, opened
 from simulator.errors import InputError, Where
 
@@ -44,9 +45,9 @@ def read_param_comms(path: str) -> Log:
 def _from_text(path: str) -> tuple[Rows, int | None, int]:
     rows: Rows = {}
     ranks, damaged, total = None, 0, 0
-    for _, text in lines(Path(path), WHAT):
+    for number, text in lines(Path(path), WHAT):
         if world := _WORLD.search(text):
-            ranks = int(world[1])
+            ranks = whole(world[1], Where(path, number))
         if not (match := _LINE.search(text)):
             continue
         found, total = _text_row(match[3].split(), match[2] or ""), total + 1
@@ -60,6 +61,8 @@ def _text_row(words: list[str], dtype: str) -> Row | None:
     try:
         numbers = [float(word) for word in words]
     except ValueError:
+        return None
+    if not isfinite(numbers[0]):
         return None
     if len(numbers) == _SHORT and numbers[1] > 0:
         return Row(int(numbers[0]), numbers[0] / numbers[1] / 1e3, dtype=dtype)
@@ -94,7 +97,7 @@ def _json_row(one: Mapping[str, Any]) -> Row | None:
     try:
         size, time = int(max(one["InputSize"], one.get("OutputSize") or 0)), float(one["p50_latency_us"])
         dtype = str(one.get("Datatype") or "")
-    except (KeyError, TypeError, ValueError):
+    except (KeyError, TypeError, ValueError, OverflowError):
         return None
     return Row(size, time, dtype=dtype) if size > 0 and time > 0 and "commsOp" in one else None
 

@@ -88,7 +88,7 @@ def _devices(words: Sequence[str]) -> list[str]:
 
 def _row(words: Sequence[str], names: Sequence[str], where: Where) -> dict[str, str]:
     cells = words[1 : 1 + len(names)]
-    wrong = [cell for cell in cells if cell not in KINDS and not re.fullmatch(r"NV\d+", cell)]
+    wrong = [cell for cell in cells if cell not in KINDS and not re.fullmatch(r"NV\d{1,3}", cell)]
     if len(cells) < len(names) or wrong:
         raise InputError(
             f"the row of {words[0]} is cut short, or a way is none of {', '.join(KINDS)}, NV#", where

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from simulator.errors import InputError, Where, regular_file
 
-VERSION = 1
+FORMAT, VERSION = "recscale.measurement", 1
 MOST_BYTES = 64 << 20
 
 
@@ -132,7 +132,7 @@ def read_measurement(path: Path) -> dict[str, Any]:
 
 def checked(data: Any, file: str) -> dict[str, Any]:
     """Return `data` if it is a measurement. Raises InputError naming the first field that is wrong."""
-    if not isinstance(data, dict) or data.get("format") != "recscale.measurement":
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise InputError('is not a measurement (no "format": "recscale.measurement")', Where(file))
     if data.get("version") != VERSION:
         raise InputError(f"has version {data.get('version')!r}; this release reads {VERSION}", Where(file))

@@ -1,6 +1,8 @@
 """How measurements are made: foreign load, pinning, the one clock, environment, links."""
 
+import ctypes
 import os
+import platform
 import subprocess
 import sys
 import time
@@ -56,9 +58,16 @@ def test_ranks_are_pinned_to_cores_in_turn() -> None:
     subprocess.run([sys.executable, "-c", program], check=True, env=for_ranks())
 
 
-def test_asking_for_short_turns_never_fails() -> None:
-    slices = pinning.short_turns()
-    assert slices is (sys.platform == "linux" and slices)
+def test_a_thread_that_got_short_turns_has_them_and_machines_without_them_say_so(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = pinning._Attributes()
+    if pinning.short_turns():
+        get = pinning.SCHED_SETATTR[platform.machine()] + 1  # the kernel's sched_getattr
+        assert not ctypes.CDLL(None).syscall(get, 0, ctypes.byref(told), ctypes.sizeof(told), 0)
+        assert told.runtime == pinning.SLICE_NS
+    monkeypatch.setattr(platform, "machine", lambda: "abacus")
+    assert not pinning.short_turns()
 
 
 def test_the_environment_names_processor_blas_and_libraries() -> None:

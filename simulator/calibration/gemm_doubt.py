@@ -6,7 +6,7 @@ from zlib import crc32
 
 import numpy as np
 
-from simulator.calibration.gemm_fit import SEARCHED, Fitted, at_ends, fit_law, fit_tables
+from simulator.calibration.gemm_fit import SEARCHED, Fitted, at_ends, fit_law, fit_tables, unseen
 from simulator.calibration.gemm_held_out import held_out, median_and_p90, other_half, random_half
 from simulator.calibration.gemm_table import GemmTable
 from simulator.costs.gemm import GemmTime, TileLaw
@@ -22,9 +22,10 @@ Interval = tuple[float, float]
 class FittedGemm:
     """What was fitted to a table: law and residual, with what is doubtful of it.
 
-    `intervals` are the middle 80 % of laws fitted to shapes drawn again, by name of the number; those in
-    `at_bound` were decided by the ends of the search. `errors` are the median and the 90th percentile of
-    |error| of `rows` predicted from the other half of the device's shapes; None where there are too few.
+    `intervals` are the middle 80 % of laws fitted to shapes drawn again, by name of the number, and all
+    values that the measurements cannot tell apart from it; those in `at_bound` were decided by the ends of
+    the search, or by nothing. `errors` are the median and the 90th percentile of |error| of `rows` predicted
+    from the other half of the device's shapes; None where there are too few.
     """
 
     table: GemmTable
@@ -50,9 +51,8 @@ def _doubted(
 ) -> FittedGemm:
     time = laws[table.formats]
     rows = len(table.rows) if errors else 0
-    return FittedGemm(
-        table, time, intervals(table, time.law, resamples), at_ends(table, time.law), errors, rows
-    )
+    bounds = tuple(dict.fromkeys((*at_ends(table, time.law), *unseen(table, time.law))))
+    return FittedGemm(table, time, intervals(table, time.law, resamples), bounds, errors, rows)
 
 
 def intervals(table: GemmTable, law: TileLaw, resamples: int = RESAMPLES) -> dict[str, Interval]:
@@ -60,12 +60,13 @@ def intervals(table: GemmTable, law: TileLaw, resamples: int = RESAMPLES) -> dic
     rng = np.random.default_rng(crc32(f"{table.device} {table.formats}".encode()))
     drawn = (rng.integers(len(table.rows), size=len(table.rows)) for _ in range(resamples))
     again = [fit_law(_rows(table, chosen), law) for chosen in drawn]
-    found = {}
+    found, alike = {}, unseen(table, law)
     for name in SEARCHED:
         own = float(getattr(law, name))
         tails = [(1 - COVERAGE) / 2, (1 + COVERAGE) / 2]
         low, high = np.quantile([getattr(one, name) for one in again] or [own], tails).tolist()
-        found[name] = (min(low, own), max(high, own))
+        least, most = alike.get(name, (own, own))
+        found[name] = (min(low, own, least), max(high, own, most))
     return found
 
 

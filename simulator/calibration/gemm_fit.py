@@ -24,6 +24,7 @@ SHARED = 0.75
 NOISE = 0.1  # variance of one measurement over that of the residual
 TOWARDS_LARGE = 0.75  # power of its flops by which a shape counts in the fit of a law
 SOFT = 0.1  # relative errors beyond this count less than their square (soft L1)
+UNSEEN = 0.01  # relative change of a time that no measurement would show
 EDGE = 1e-3  # of the searched range: a number so near to its end was decided by it
 
 # What is searched, and between which ends; quantisation only where the units of the device are known. Rates
@@ -68,6 +69,31 @@ def at_ends(table: GemmTable, law: TileLaw) -> tuple[str, ...]:
     return tuple(
         name for name, share in zip(_searched(table), shares, strict=True) if not EDGE < share < 1 - EDGE
     )
+
+
+def unseen(table: GemmTable, law: TileLaw) -> dict[str, tuple[float, float]]:
+    """Return the numbers of a law that the measurements do not show, and between which values.
+
+    Moved all the way to an end of the search, such a number changes no measured shape by more than `UNSEEN`:
+    a bandwidth, for one, where no shape was bound by memory.
+    """
+    units = units_of(table.device)
+    at, ends, found = _values(law, units), np.stack(_ends(table)), {}
+    for place, name in enumerate(_searched(table)):
+        own, (low, high) = at[place], ends[:, place]
+        reached = [own, own]
+        for side, end in enumerate((low, high)):
+            moved = np.where(np.arange(len(at)) == place, end, at)
+            if abs(end - own) > EDGE * (high - low) and _alike(table, law, _law(moved, units)):
+                reached[side] = end
+        if reached != [own, own]:
+            least, most = (np.exp(reached) if name in LOGARITHMIC else np.array(reached)).tolist()
+            found[name] = (least, most)
+    return found
+
+
+def _alike(table: GemmTable, law: TileLaw, other: TileLaw) -> bool:
+    return bool(np.max(np.abs(misses(table, law) - misses(table, other))) <= UNSEEN)
 
 
 def _guess(table: GemmTable) -> TileLaw:

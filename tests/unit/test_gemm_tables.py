@@ -204,11 +204,13 @@ def test_every_shipped_law_has_a_date_a_range_and_held_out_errors() -> None:
         )
 
 
-def test_numbers_at_the_end_of_their_search_are_marked() -> None:
+def test_numbers_at_the_end_of_their_search_are_marked_and_others_where_the_end_would_do_as_well() -> None:
     for entry in GEMM["entries"].values():
         for raw in entry["formats"].values():
-            for name, least in (("quantisation", 0.0), ("sharpness", 1.0)):
-                assert raw[name].get("at_bound", False) == (raw[name]["value"] - least < 1e-3)
+            for name, least, most in (("quantisation", 0.0, 1.0), ("sharpness", 1.0, 10.0)):
+                at_end = raw[name]["value"] - least < 1e-3
+                to_end = raw[name]["interval"][1] == most
+                assert raw[name].get("at_bound", False) == (at_end or to_end)
 
 
 def test_what_is_taken_for_other_devices_follows_from_the_shipped_laws() -> None:
@@ -219,3 +221,19 @@ def test_what_is_taken_for_other_devices_follows_from_the_shipped_laws() -> None
     assert general["matrix_share"] == pytest.approx(rate / catalog.accelerator("h100").peak("bf16"), rel=1e-3)
     assert general["sharpness"] == pytest.approx((sharp[0] * sharp[1]) ** 0.5, rel=1e-3)
     assert general["quantisation"] == pytest.approx(sum(quantised) / 2, rel=2e-3)
+
+
+def test_a_bandwidth_that_bound_no_shape_is_marked_and_its_interval_reaches_the_end() -> None:
+    """Products of one core: all bound by its rate, so that any larger bandwidth explains them as well."""
+    law = TileLaw(1e11, 1e12, 1e-6, 1.0, 0.0, 8.0)
+    bare = GemmTable("laptop", "f32xf32->f32", ROWS, np.ones(len(ROWS)))
+    measured = GemmTable("laptop", "f32xf32->f32", ROWS, law.start_up + law.busy(bare.shapes))
+    (fitted,) = fit_with_doubts([measured], 8)
+    assert "bandwidth" in fitted.at_bound and fitted.intervals["bandwidth"][1] == pytest.approx(1e17)
+    assert "rate" not in fitted.at_bound and fitted.intervals["rate"][1] < 1.1e11
+
+
+def test_a_bandwidth_that_binds_is_not_marked() -> None:
+    flat = np.array([(m, n, 8, 1) for m in (2048, 4096, 8192) for n in (2048, 4096) for _ in range(2)], float)
+    (fitted,) = fit_with_doubts([table("laptop", rows=np.concatenate([ROWS, flat]))], 8)
+    assert "bandwidth" not in fitted.at_bound

@@ -58,12 +58,15 @@ def draw_trained(
     rows: Sequence[Mapping[str, Any]], measurement: Mapping[str, Any], console: "Console"
 ) -> None:
     """Draw one line for each policy."""
-    drawn = table("policy", "step ms", "predicted", "speedup", "loss at the end", "apart", "verdict")
+    drawn = table("policy", "step ms", "predicted ms", "error", "speedup", "last loss", "apart", "learned")
     for row in rows:
         drawn.add_row(
             plain(row["policy"]),
             f"{row['step_ms']:.2f}",
             "-" if row["predicted_ms"] is None else f"{row['predicted_ms']:.2f}",
+            "-"
+            if row["predicted_ms"] is None
+            else f"{100 * (row['predicted_ms'] / row['step_ms'] - 1):+.0f}%",
             f"{row['speedup']:.2f}",
             f"{row['last_loss']:.6f}",
             f"{row['apart']:.1e}",

@@ -208,9 +208,11 @@ def test_numbers_at_the_end_of_their_search_are_marked_and_others_where_the_end_
     for entry in GEMM["entries"].values():
         for raw in entry["formats"].values():
             for name, least, most in (("quantisation", 0.0, 1.0), ("sharpness", 1.0, 10.0)):
-                at_end = raw[name]["value"] - least < 1e-3
-                to_end = raw[name]["interval"][1] == most
-                assert raw[name].get("at_bound", False) == (at_end or to_end)
+                marked = raw[name].get("at_bound", False)
+                if raw[name]["value"] - least < 1e-3:
+                    assert marked, name
+                elif marked:
+                    assert raw[name]["interval"][1] == most, name
 
 
 def test_what_is_taken_for_other_devices_follows_from_the_shipped_laws() -> None:

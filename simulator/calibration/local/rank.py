@@ -30,8 +30,7 @@ def _do(job: Job, rank: int) -> None:
     where = environment()  # before this rank is pinned, when it sees all cores
     channels = _opened(job, rank)
     core = _placed(job, channels[0].rank)
-    sharing = max(1.0, job.ranks / where["cores"]) if job.pinned else 1.0
-    result = Work(job, channels, sharing).done()
+    result = Work(job, channels, max(1.0, job.ranks / where["cores"])).done()
     if channels[0].rank == 0:
         _write(Path(job.result), {**result, "environment": where, "first_core": core})
     for channel in channels:

@@ -77,15 +77,17 @@ class Stopwatch:
         return replace(paced.found, pace=paced.pace)
 
     def _computed(self, size: float, operation: Callable[[int], object]) -> Point:
-        repeats = self._repeats(self._agreed(self._roughly(operation)))
-        start, end, cpu = self._series(operation, repeats, self._others)
+        start, end, cpu = self._cold(operation)
         taken = end - start if self.sharing <= 1.0 else self.sharing * cpu
         return _point(size, taken.max(axis=0), cpu)
 
     def _beside(self, size: float, operation: Callable[[int], object]) -> Point:
-        repeats = self._repeats(self._agreed(self._roughly(operation)))
-        start, end, cpu = self._series(operation, repeats, self._others)
+        start, end, cpu = self._cold(operation)
         return _point(size, end.max(axis=0) - start.max(axis=0), cpu)
+
+    def _cold(self, operation: Callable[[int], object]) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return start, end and CPU time of calls that each find another's data in the cache."""
+        return self._series(operation, self._repeats(self._agreed(self._roughly(operation))), self._others)
 
     def _others(self) -> None:
         """Use the core's cache for something else, as the other stages of a step do."""
@@ -155,11 +157,11 @@ class Stopwatch:
         for turn in range(repeats):
             before()
             self.channel.barrier()
-            times[0, turn] = time.perf_counter()
             used = time.thread_time()
+            times[0, turn] = time.perf_counter()
             operation(turn)
-            times[2, turn] = time.thread_time() - used
             times[1, turn] = time.perf_counter()
+            times[2, turn] = time.thread_time() - used
         everybody = [part.reshape(3, repeats) for part in self.channel.all_gather(times.reshape(-1))]
         start, end, cpu = np.stack(everybody, axis=1)
         return start, end, cpu

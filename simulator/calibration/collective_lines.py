@@ -7,6 +7,7 @@ The time is the least of the lines. Errors count relative to the measured time, 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from math import fsum
 from zlib import crc32
 
 import numpy as np
@@ -89,16 +90,20 @@ def _turns(sizes: FloatArray, times: FloatArray, owner: IntArray, count: int) ->
 
 
 def _line(sizes: FloatArray, times: FloatArray) -> AlphaBeta:
-    """Least squares of relative errors, with no negative start-up and no time that falls with size."""
+    """Least squares of relative errors, with no negative start-up and no time that falls with size.
+
+    Sums are rounded once: a processor with another vector width gives the same line.
+    """
     one, size = 1 / times, sizes / times
-    mixed, power = one @ size, size @ size
-    spread = (one @ one) * power - mixed * mixed
-    slope = ((one @ one) * size.sum() - mixed * one.sum()) / spread if spread > 0 else 0.0
-    start = (one.sum() - mixed * slope) / (one @ one)
+    weight, mixed, power = fsum(one * one), fsum(one * size), fsum(size * size)
+    ones, slopes = fsum(one), fsum(size)
+    spread = weight * power - mixed * mixed
+    slope = (weight * slopes - mixed * ones) / spread if spread > 0 else 0.0
+    start = (ones - mixed * slope) / weight
     if start < 0:
-        start, slope = 0.0, size.sum() / power
+        start, slope = 0.0, slopes / power
     if slope < 1 / FASTEST:
-        start, slope = one.sum() / (one @ one), 1 / FASTEST
+        start, slope = ones / weight, 1 / FASTEST
     return AlphaBeta(float(start), float(1 / slope))
 
 

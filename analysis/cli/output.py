@@ -32,7 +32,9 @@ class Answer:
         sys.stdout.write(to_json(self.data))
 
     def _csv(self) -> None:
-        write_csv(self.rows, sys.stdout)
+        from simulator.results.csv_writing import write_csv
+
+        write_csv(list(self.rows[0]) if self.rows else [], self.rows, sys.stdout)
 
     def _table(self) -> None:
         self.draw(console())
@@ -44,15 +46,6 @@ def to_json(data: Any) -> str:
 
     options = orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE | orjson.OPT_SERIALIZE_NUMPY
     return orjson.dumps(data, option=options).decode()
-
-
-def write_csv(rows: Sequence[Mapping[str, Any]], stream: TextIO) -> None:
-    """Write flat records with a header; None becomes an empty field."""
-    import csv
-
-    writer = csv.DictWriter(stream, list(rows[0]) if rows else [], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
 
 
 def flat(data: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """What all figures share: rows of numbers beside published ones, and files that never change."""
 
-import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.figures.marks import legend
 from analysis.plots import style
 from analysis.published import by_id
+from simulator.results.csv_writing import write_csv
 from simulator.results.export import replacing
 from simulator.results.report import StepReport
 from simulator.scenario import Scenario, load, run_scenario
@@ -119,9 +119,7 @@ def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
     """Return rows as CSV with the columns of all of them, in order of appearance."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     text = io.StringIO()
-    writer = csv.DictWriter(text, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
+    write_csv(names, rows, text)
     return text.getvalue()
 
 

@@ -74,7 +74,7 @@ class Space:
             yield from ((place, {**policy, "micro_batches": count}) for count in counts)
 
     def _check_kind(self, place: int, kind: object) -> None:
-        known = {*catalog.names(), "nested"}
+        known = [*catalog.names(), "nested"]  # a kind may be of any type, even one that no set can hold
         if kind not in known:
             where = self.question.document.where(("policies", place))
             raise InputError(f"no policy is called {shown(kind)}{did_you_mean(str(kind), known)}", where)

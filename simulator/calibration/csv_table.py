@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TextIO
 
 from simulator.errors import InputError, Where, did_you_mean, printable, regular_file
+from simulator.results.csv_writing import meant
 from simulator.units import shown
 
 MOST_BYTES = 256 << 20
@@ -90,7 +91,7 @@ def _lines(opened: TextIO, path: Path, needed: Sequence[str], most_rows: int) ->
             raise InputError(f"has more than {most_rows:,} rows", Where(str(path)))
         if any(cell.strip() for cell in cells[len(names) :]):
             raise InputError(f"has {len(cells)} cells, the header {len(names)}", where)
-        told = [printable(cell.strip()) for cell in cells[: len(names)]]
+        told = [printable(meant(cell.strip())) for cell in cells[: len(names)]]
         yield Line(where, dict(zip(names, told + [""] * (len(names) - len(told)), strict=True)))
 
 

@@ -1,6 +1,5 @@
 """Imported tables as a folder of `tables.csv` and `rows.csv`, which `recscale calibrate fit` reads."""
 
-import csv
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from simulator.calibration.imports.collective_rows import Imported, Row
+from simulator.results.csv_writing import write_csv
 from simulator.results.export import replacing
 
 TABLE_COLUMNS = (
@@ -59,9 +59,7 @@ def write_folder(folder: Path, tables: Sequence[Imported], labels: Labels) -> No
 
 def _write(path: Path, columns: Sequence[str], rows: Iterable[dict[str, Any]]) -> None:
     with replacing(path) as unfinished, unfinished.open("w", newline="", encoding="utf-8") as file:
-        writer = csv.DictWriter(file, columns, restval="", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+        write_csv(columns, rows, file)
 
 
 def _names(tables: Sequence[Imported], labels: Labels) -> list[str]:

@@ -67,7 +67,12 @@ def _(fabric: TwoLevel, ranks: int) -> Mapping[str, float]:
 
 @_rates.register
 def _(fabric: Torus, ranks: int) -> Mapping[str, float]:
-    """Half of a chip's bytes cross the narrowest cut, half of them each way: a quarter of all."""
+    """Half of a chip's bytes cross the narrowest cut, half of them each way: a quarter of all.
+
+    A chip on its own has no neighbour: the rate is that of one link, which nothing crosses.
+    """
+    if fabric.size == 1:
+        return {"cut": fabric.rate, "chip": fabric.rate}
     return {"cut": 4 * fabric.bisection_bandwidth() / ranks, "chip": fabric.injection_bandwidth()}
 
 
@@ -173,7 +178,7 @@ def _(fabric: Torus, cluster: Cluster, group: Group | None, overheads: Overheads
         raise InputError("groups of ranks are not known on a torus, only collectives over all of its chips")
     ranks, hops = cluster.ranks, fabric.average_hops()
     furthest = sum(fabric.dims) / 2 if fabric.wrap else sum(fabric.dims)
-    everyone = (Peers(ranks - 1, False, {"cut": 1.0 * ranks, "chip": hops * ranks}),)
+    everyone = _present((Peers(ranks - 1, False, {"cut": 1.0 * ranks, "chip": hops * ranks}),))
     near = Level(
         fabric.hop_latency * hops,
         overheads.per_message_within,

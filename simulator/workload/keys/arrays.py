@@ -9,7 +9,9 @@ lengths of shape (tables, samples)).
 import math
 import zipfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from tokenize import TokenError
 from typing import IO, Any, Protocol
 
 import numpy as np
@@ -20,7 +22,10 @@ from simulator.workload.keys.reading import BagFile, BagPart, Progress, readable
 
 NAMES = ("indices", "offsets", "lengths")  # in the order of Meta's files
 ZIP = b"PK\x03\x04"
-SAMPLES_PER_PART = 1 << 14
+SAMPLES_PER_PART, KEYS_PER_PART = 1 << 14, 1 << 20
+MOST_KEYS_PER_SAMPLE, MOST_TABLES = 1 << 22, 1 << 20
+# what NumPy's own reader of headers raises about text that is none; it parses the text as Python
+HEADER_ERRORS = (ValueError, SyntaxError, TokenError, TypeError, RecursionError, MemoryError, EOFError)
 
 
 class Numbers(Protocol):
@@ -35,18 +40,33 @@ class Numbers(Protocol):
 class _Member:
     """An array inside an .npz file, compressed or not, read as a stream and never unpickled."""
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, name: str, file: IO[bytes], size: int) -> None:
+        """Read the header of array `name`; `size` is what the archive says that `file` unpacks to.
+
+        Raises InputError for a header that is none, and for one that the size does not fit.
+        """
         self._file = file
-        first = np.lib.format.read_magic(file) == (1, 0)
-        read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
-        header: tuple[tuple[int, ...], bool, np.dtype[Any]] = read(file)
-        self.shape, _, self._dtype = header
+        self.shape, self._dtype = _header(name, file)
         if self._dtype.kind not in "iu":
             raise InputError(f"keys and offsets must be whole numbers, not {self._dtype}")
+        wanted = file.tell() + math.prod(self.shape) * self._dtype.itemsize
+        if min(self.shape, default=0) < 0 or wanted != size:
+            raise InputError(f'the header of "{name}" does not fit its contents: the file is damaged')
 
     def read(self, count: int) -> IntArray:
         data = self._file.read(count * self._dtype.itemsize)
         return np.frombuffer(data, self._dtype).astype(np.int64)
+
+
+def _header(name: str, file: IO[bytes]) -> tuple[tuple[int, ...], "np.dtype[Any]"]:
+    """Return the shape and the format that an array's header tells. Raises InputError if it is no header."""
+    try:
+        first = np.lib.format.read_magic(file) == (1, 0)
+        read = np.lib.format.read_array_header_1_0 if first else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(file)
+    except HEADER_ERRORS:
+        raise InputError(f'the header of "{name}" cannot be read: the file is damaged') from None
+    return shape, dtype
 
 
 class _Tensor:
@@ -70,29 +90,40 @@ class _Tensor:
 
 def open_zip(path: Path) -> BagFile:
     """Return the .npz or .pt file with its tables. Raises InputError for what holds no bags of keys."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            members = archive.namelist()
-    except zipfile.BadZipFile:
-        raise InputError("the file is cut off or damaged", Where(str(path))) from None
+    with _undamaged(path), zipfile.ZipFile(path) as archive:
+        members = archive.namelist()
     torch = any(name.endswith("data.pkl") for name in members)
     names = _tables(_torch(path) if torch else _numpy(path), path)
 
     def stream(tables: tuple[str, ...], progress: Progress) -> Iterator[BagPart]:
-        with readable(path):
+        with readable(path), _undamaged(path):
             parts = _parts(_torch(path) if torch else _numpy(path), names, progress)
             yield from (part for part in parts if part.table in tables)
 
     return BagFile(names, stream)
 
 
-def _numpy(path: Path) -> dict[str, Numbers]:
-    archive = zipfile.ZipFile(path)
-    wanted = [name for name in NAMES if f"{name}.npy" in archive.namelist()]
+@contextmanager
+def _undamaged(path: Path) -> Iterator[None]:
+    """Turn what the archive's reader raises about its file, and what is wrong within, into an InputError."""
     try:
-        return {name: _Member(archive.open(f"{name}.npy")) for name in wanted}
-    except (ValueError, InputError) as error:
-        raise InputError(str(error).splitlines()[0], Where(str(path))) from None
+        yield
+    except (zipfile.BadZipFile, OverflowError):
+        raise InputError("the file is cut off or damaged", Where(str(path))) from None
+    except (NotImplementedError, RuntimeError):  # an unknown compression; a password
+        raise InputError("is compressed in a way that is not read, or encrypted", Where(str(path))) from None
+    except InputError as error:
+        raise InputError(error.problem, Where(str(path))) from None
+
+
+def _numpy(path: Path) -> dict[str, Numbers]:
+    with _undamaged(path):
+        archive = zipfile.ZipFile(path)
+        members = {name: f"{name}.npy" for name in NAMES if f"{name}.npy" in archive.namelist()}
+        return {
+            name: _Member(name, archive.open(member), archive.getinfo(member).file_size)
+            for name, member in members.items()
+        }
 
 
 def _torch(path: Path) -> dict[str, Numbers]:
@@ -135,6 +166,8 @@ def _tables(arrays: dict[str, Numbers], path: Path) -> tuple[str, ...]:
     lengths = arrays.get("lengths")
     if lengths is None or len(lengths.shape) != 2 or lengths.shape[0] == 1:
         return ("keys",)
+    if lengths.shape[0] > MOST_TABLES:
+        raise InputError(f"has {lengths.shape[0]:,} tables, more than {MOST_TABLES:,}", Where(str(path)))
     return tuple(f"table_{place}" for place in range(lengths.shape[0]))
 
 
@@ -165,17 +198,22 @@ def _parts(arrays: dict[str, Numbers], names: tuple[str, ...], progress: Progres
     """Yield the file's samples; keys behind the last offset are one more sample of the last table."""
     offsets, indices = arrays["offsets"], arrays["indices"]
     done, total, samples = int(offsets.read(1).sum()), indices.shape[0], _samples(arrays, len(names))
-    indices.read(done)
+    _pass_over(indices, done)
     for table in names:
         for start in range(0, samples, SAMPLES_PER_PART):
             ends = offsets.read(min(SAMPLES_PER_PART, samples - start))
             lengths = np.diff(_closed(ends, min(SAMPLES_PER_PART, samples - start), total), prepend=done)
-            yield BagPart(table, start, lengths, _keys(indices, lengths, table))
+            yield from _read(indices, table, start, lengths)
             done += int(lengths.sum())
             progress(done, total)
     if done < total:
-        last = np.array([total - done])
-        yield BagPart(names[-1], samples, last, _keys(indices, last, names[-1]))
+        yield from _read(indices, names[-1], samples, np.array([total - done]))
+
+
+def _pass_over(indices: Numbers, count: int) -> None:
+    """Leave out the keys before the first offset, piece by piece."""
+    for start in range(0, count, KEYS_PER_PART):
+        indices.read(min(KEYS_PER_PART, count - start))
 
 
 def _closed(ends: IntArray, wanted: int, total: int) -> IntArray:
@@ -183,9 +221,22 @@ def _closed(ends: IntArray, wanted: int, total: int) -> IntArray:
     return ends if len(ends) == wanted else np.append(ends, total)
 
 
+def _read(indices: Numbers, table: str, start: int, lengths: IntArray) -> Iterator[BagPart]:
+    """Yield samples of `lengths` keys, in parts small enough to be held."""
+    if lengths.min() < 0:
+        raise InputError(f'the offsets of "{table}" fall, or point beyond the keys')
+    if lengths.max() > MOST_KEYS_PER_SAMPLE:
+        problem = f'a sample of "{table}" has {lengths.max():,} keys, more than {MOST_KEYS_PER_SAMPLE:,}'
+        raise InputError(problem)
+    parts = np.cumsum(lengths) // KEYS_PER_PART
+    for part in np.split(lengths, np.flatnonzero(np.diff(parts)) + 1):
+        yield BagPart(table, start, part, _keys(indices, part, table))
+        start += len(part)
+
+
 def _keys(indices: Numbers, lengths: IntArray, table: str) -> IntArray:
     wanted = int(lengths.sum())
-    keys = indices.read(wanted) if lengths.min() >= 0 else lengths[:0]
+    keys = indices.read(wanted)
     if len(keys) != wanted:
         raise InputError(f'the offsets of "{table}" fall, or point beyond the keys')
     return keys

@@ -83,6 +83,22 @@ def _plain(block: bytes, layout: Layout) -> bytes:
     return block.replace(b"::", b"\t") if layout.delimiter == "::" else block
 
 
+def _in_utf8(block: bytes) -> bytes:
+    """Return the block with each byte that is not UTF-8 replaced by a letter of its own.
+
+    Arrow prints a traceback when it tells of a misshapen line in another code page. Equal keys stay equal
+    and unlike ones unlike, which is all that counts of them; the letters lie in Unicode's private range.
+    """
+    if block.isascii():
+        return block
+    try:
+        block.decode()
+        return block
+    except UnicodeDecodeError:
+        escaped = block.decode("utf-8", "surrogateescape")
+        return escaped.translate({0xDC00 + byte: 0xF700 + byte for byte in range(128, 256)}).encode()
+
+
 def _filled_lines(block: bytes) -> int:
     """Return the lines of a block that hold something: the CSV reader skips the others."""
     text = np.frombuffer(block + b"\n", np.uint8)
@@ -160,7 +176,7 @@ def open_text(path: Path, layout: Layout) -> ArrowFile:
                 first = _first_line(block)
                 parser.lines, block, header = first.count(b"\n"), block[len(first) :], False
                 again = _repeated(first)
-            block = again.sub(b"", block) if again else block
+            block = _in_utf8(again.sub(b"", block) if again else block)
             with readable(path):
                 yield from parser.batches(block)
 

@@ -1,6 +1,8 @@
 # What people run. What is made lands in .venv, .venv-wheel, dist and out; `make clean` takes it away.
 #   make run     the main job: NestPipe against four other ways to train, at three cluster sizes
-#   make test    every gate: lint, types, rooms, then all tests against the built wheel
+#   make quick   while you type: ruff, then the unit and theory tests in the checkout; two minutes
+#   make test    the gate, before a change goes in: lint, types, rooms, then the tests against the built wheel
+#   make nightly everything: what is too long for the gate, every random example, cold processes; up to an hour
 #   make lint    the gates that need no test run          make format   lay out the code
 #   make measure the local runs, anew, on an idle machine (about three minutes; shaped links need root;
 #                MEASURE_ARGS="--rounds 4" is how those in the tree were made)
@@ -13,14 +15,14 @@ SHELL := bash
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := test
-.PHONY: run test lint format bench docs measure wheel clean distclean
+.PHONY: run quick test nightly lint format bench docs measure wheel clean distclean
 
 VENV := .venv
 WHEEL_VENV := .venv-wheel
 RECORDINGS := tests/data/local_runs
 BIN := $(VENV)/bin
 CANDIDATES := $(or $(PYTHON),python3.11 python3 python3.14 python3.13 python3.12 python)
-PYTEST_ARGS ?= -q -n 2 --dist loadscope
+PYTEST_ARGS ?= -q -n 2 --dist worksteal
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet --quiet
 
 run: $(VENV)/.core
@@ -28,10 +30,18 @@ run: $(VENV)/.core
 	  --policies serialized,stale_prefetch,dual_buffer,frozen_window,nestpipe \
 	  --workers 128,512,1536 --plot out/nestpipe
 
+quick: $(VENV)/.dev
+	$(BIN)/ruff check --quiet .
+	RECSCALE_TIER=quick $(BIN)/python -m pytest $(PYTEST_ARGS) -m "not slow and not nightly" \
+	  tests/unit tests/theory tests/golden
+
 # The tests see the installed wheel and never the checkout: safe path keeps the working directory off
 # sys.path, and tests/conftest.py stops the run when the packages come from anywhere else.
-test: lint wheel
-	RECSCALE_TEST_WHEEL=1 PYTHONSAFEPATH=1 PATH="$(CURDIR)/$(WHEEL_VENV)/bin:$$PATH" \
+test: TIER := gate
+nightly: TIER := nightly
+nightly: PYTEST_ARGS += -m ""
+test nightly: lint wheel
+	RECSCALE_TIER=$(TIER) RECSCALE_TEST_WHEEL=1 PYTHONSAFEPATH=1 PATH="$(CURDIR)/$(WHEEL_VENV)/bin:$$PATH" \
 	  $(WHEEL_VENV)/bin/python -m pytest $(PYTEST_ARGS)
 
 lint: $(VENV)/.dev

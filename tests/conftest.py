@@ -1,20 +1,26 @@
 """What every test shares: where the checkout and the measurements are, and proof of what is tested."""
 
 import os
+import signal
 import sysconfig
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from tiers import examples
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 
-settings.register_profile("recscale", deadline=None, derandomize="CI" in os.environ, print_blob=True)
+settings.register_profile(
+    "recscale", max_examples=examples(100), deadline=None, derandomize="CI" in os.environ, print_blob=True
+)
 settings.load_profile("recscale")
 
 
 def pytest_configure() -> None:
     """Refuse to run when the wheel is to be tested and the packages come from somewhere else."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in the background of a shell script, where
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # interrupts would reach no process we start
     if "RECSCALE_TEST_WHEEL" in os.environ:
         import analysis
         import simulator

@@ -7,6 +7,7 @@ from itertools import count, product
 from pathlib import Path
 
 import pytest
+from tiers import some
 
 from simulator.errors import InputError, RecscaleError
 from simulator.pipeline import Access, Buffer, Carry, Pipeline, Stage
@@ -48,7 +49,9 @@ def test_every_policy_of_the_catalog_keeps_its_contract(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("outer", "inner"), list(product(OUTER, INNER)), ids=lambda part: repr(part).split(" ")[0].strip("<")
+    ("outer", "inner"),
+    some(list(product(OUTER, INNER)), gate=15),  # each outer and each inner one is among them
+    ids=lambda part: repr(part).split(" ")[0].strip("<"),
 )
 def test_every_nesting_keeps_its_contract_or_is_refused(outer: InterBatch, inner: IntraBatch) -> None:
     if outer.arranges_exchange and inner.arranges_exchange:

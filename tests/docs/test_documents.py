@@ -1,9 +1,12 @@
 """Every `bash` and `python` block of README.md and docs/ is run, page by page, from top to bottom.
 
 The blocks of a page share one empty folder, so a page may make a file in one block and use it in the next;
-each block is a process of its own that starts in that folder. A `console` fence, and a block right after a
-line `<!-- not run -->`, is shown and not run. Other languages are shown too, but only those named below:
-a fence marked `sh` or not at all would look like a tested example and be none.
+each block is a process of its own that starts in that folder. In the gate, `recscale` and `python` are
+forked off a process that has imported the product; at night they start as anywhere else.
+
+A `console` fence, and a block right after a line `<!-- not run -->`, is shown and not run. Other languages
+are shown too, but only those named below: a fence marked `sh` or not at all would look like a tested
+example and be none.
 """
 
 import os
@@ -15,10 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from tiers import TIER, at_night
+from warm import warm_commands
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 NOT_RUN = "<!-- not run -->"
 SECONDS_PER_BLOCK = 180
+LONG_PAGES = ("docs/guides/calibrate.md", "docs/guides/planning.md", "docs/guides/stragglers.md")
 SHOWN = {
     "console",
     "csv",
@@ -76,6 +82,16 @@ def closing_line(lines: list[str], opened: int, fence: str) -> int:
     raise ValueError(f"the fence opened in line {opened + 1} is never closed")
 
 
+@pytest.fixture(scope="session")
+def commands(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The folder of the commands that the blocks run, to stand first on PATH."""
+    if TIER == "nightly":
+        yield Path(sys.executable).parent
+    else:
+        with warm_commands(tmp_path_factory.mktemp("warm")) as folder:
+            yield folder
+
+
 def bash_command(block: Block, folder: Path) -> list[str]:
     return ["bash", "-euo", "pipefail", "-c", block.text]
 
@@ -83,19 +99,19 @@ def bash_command(block: Block, folder: Path) -> list[str]:
 def python_command(block: Block, folder: Path) -> list[str]:
     script = folder.with_name(f"{folder.name}_line_{block.line}.py")
     script.write_text(block.text, encoding="utf-8")
-    return [sys.executable, str(script)]
+    return ["python", str(script)]
 
 
 RUNNERS: dict[str, Callable[[Block, Path], list[str]]] = {"bash": bash_command, "python": python_command}
 
 
-def run_block(block: Block, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run one block in `folder`, the tested command first on PATH, with nothing on standard input."""
-    commands = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+def run_block(block: Block, folder: Path, commands: Path) -> subprocess.CompletedProcess[str]:
+    """Run one block in `folder`, the tested commands first on PATH, with nothing on standard input."""
+    path = os.pathsep.join([str(commands), str(Path(sys.executable).parent), os.environ["PATH"]])
     return subprocess.run(
         RUNNERS[block.language](block, folder),
         cwd=folder,
-        env={**os.environ, "PATH": commands, "COLUMNS": "120"},
+        env={**os.environ, "PATH": path, "COLUMNS": "120"},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -108,13 +124,15 @@ def page_name(page: Path) -> str:
     return page.relative_to(CHECKOUT).as_posix()
 
 
-@pytest.mark.parametrize("page", pages(), ids=page_name)
-def test_every_block_of_the_page_runs(page: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "page", [at_night(page) if page_name(page) in LONG_PAGES else page for page in pages()], ids=page_name
+)
+def test_every_block_of_the_page_runs(page: Path, tmp_path: Path, commands: Path) -> None:
     folder = tmp_path / "page"
     folder.mkdir()
     for block in blocks_of(page.read_text(encoding="utf-8")):
         if block.run:
-            done = run_block(block, folder)
+            done = run_block(block, folder, commands)
             assert done.returncode == 0, (
                 f"{page_name(page)}:{block.line} exits {done.returncode}:\n{done.stdout}"
             )
@@ -154,7 +172,7 @@ def test_a_fence_that_is_never_closed_is_refused() -> None:
 @pytest.mark.parametrize(
     ("language", "text"), [("bash", "false | true\n"), ("python", "raise SystemExit(3)\n")]
 )
-def test_a_failing_block_is_seen_to_fail(language: str, text: str, tmp_path: Path) -> None:
+def test_a_failing_block_is_seen_to_fail(language: str, text: str, tmp_path: Path, commands: Path) -> None:
     folder = tmp_path / "page"
     folder.mkdir()
-    assert run_block(Block(1, language, text, True), folder).returncode != 0
+    assert run_block(Block(1, language, text, True), folder, commands).returncode != 0

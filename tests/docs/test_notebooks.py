@@ -14,6 +14,7 @@ from typing import Any
 import jupytext
 import pytest
 from nbclient import NotebookClient
+from tiers import at_night
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 SOURCES = sorted((CHECKOUT / "notebooks").glob("*.py"))
@@ -22,6 +23,7 @@ CPU_SECONDS = 90  # of all notebooks together
 PAPERS = {"nestpipe": "fig_nestpipe_", "google": "fig_google_", "bagpipe": "fig_bagpipe_"}
 WHAT_IFS = {"policy_by_scale", "nic_bandwidth", "deadline"}
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda)
+LONG = ("bagpipe", "deadline", "google")
 BYTES_OF_A_PICTURE = 10_000  # one that shows something has more
 
 
@@ -122,7 +124,9 @@ def test_what_the_published_values_are_is_said() -> None:
     assert "Gloo" in said["bagpipe"]
 
 
-@pytest.mark.parametrize("source", SOURCES, ids=by_name)
+@pytest.mark.parametrize(
+    "source", [at_night(one) if one.stem in LONG else one for one in SOURCES], ids=by_name
+)
 def test_a_notebook_runs_and_shows_its_numbers(executed: Executed, source: Path) -> None:
     notebook = executed(source)
     pictures = [base64.b64decode(picture) for picture in shown(notebook, "image/png")]
@@ -132,6 +136,7 @@ def test_a_notebook_runs_and_shows_its_numbers(executed: Executed, source: Path)
         assert len(pictures) == len([cell for cell in cells(source, "code") if "figure(" in cell])
 
 
+@pytest.mark.nightly
 def test_the_notebooks_are_quick(executed: Executed) -> None:
     for source in SOURCES:
         executed(source)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from simulator.engine import Durations
 from simulator.engine.recurrence import run_recurrence
@@ -17,7 +18,7 @@ from simulator.quantities import NOTHING, AllReduceWork, IntArray
 from simulator.results.bottleneck import MOST_COLUMNS, find_bottleneck
 from simulator.testing import example_steps
 
-FEW = settings(max_examples=50, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=examples(50), suppress_health_check=list(HealthCheck))
 NAMES = ("serialized", "stale_prefetch", "dual_buffer")
 
 

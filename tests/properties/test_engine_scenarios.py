@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from simulator.costs import CostModel
 from simulator.engine import Variation, tabulate
@@ -19,8 +20,8 @@ from simulator.results.exposed import break_down
 from simulator.scenario import Scenario, load
 from simulator.scenario.simulate import Run, run_scenario
 
-FEW = settings(max_examples=25, suppress_health_check=list(HealthCheck))
-MANY = settings(max_examples=50, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=examples(25), suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=examples(50), suppress_health_check=list(HealthCheck))
 
 TEXT = """
 cluster:

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from simulator.engine.fluid import (
     CompiledSolver,
@@ -157,7 +158,7 @@ def test_alone_on_the_clock_a_class_ends_at_the_first_whole_nanosecond_after_its
     assert (on_clock >= real - 1e-5).all() and (on_clock <= real + 1 + 1e-5).all()
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(problems(), st.lists(moments, min_size=1, max_size=4), st.lists(moments, max_size=4))
 def test_looking_at_the_network_does_not_change_it(
     problem: tuple[np.ndarray, FlowClasses], starts: list[int], looks: list[int]
@@ -170,7 +171,7 @@ def test_looking_at_the_network_does_not_change_it(
         assert (found == right).all()
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(problems(), st.lists(moments, min_size=1, max_size=4))
 def test_with_ticks_each_end_is_told_once_and_not_too_late(
     problem: tuple[np.ndarray, FlowClasses], starts: list[int]
@@ -179,7 +180,7 @@ def test_with_ticks_each_end_is_told_once_and_not_too_late(
     assert all((end >= at).all() for end, at in zip(ends, starts, strict=True))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(problems(), st.lists(moments, min_size=1, max_size=4))
 def test_in_all_the_busiest_link_is_never_faster_than_it_can(
     problem: tuple[np.ndarray, FlowClasses], starts: list[int]

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from simulator.costs import Flows, Phase
 from simulator.engine import Durations, Variation, tabulate
@@ -296,7 +297,7 @@ def outcome(plan: Plan) -> str:
 def test_every_live_pipeline_takes_the_times_that_its_definitions_give_and_every_other_is_foretold() -> None:
     seen: Counter[str] = Counter()
 
-    @settings(max_examples=1500, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples(1500), suppress_health_check=list(HealthCheck))
     @given(plans())
     def check(plan: Plan) -> None:
         found = outcome(plan)
@@ -313,7 +314,7 @@ def test_every_live_pipeline_takes_the_times_that_its_definitions_give_and_every
     assert seen["ranks meet"] >= 50, seen
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(plans())
 def test_an_accepted_pipeline_always_finishes_and_holds_every_stage_back(plan: Plan) -> None:
     try:
@@ -355,7 +356,7 @@ def steady_state(graph: MarkedGraph, plan: Plan) -> tuple[int, list[int]]:
     raise AssertionError("never became periodic")
 
 
-@settings(max_examples=250, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(250), suppress_health_check=list(HealthCheck))
 @given(plans(closed=True))
 def test_once_periodic_every_completion_time_advances_by_the_critical_cycle(plan: Plan) -> None:
     graph = compiled(plan)
@@ -364,7 +365,7 @@ def test_once_periodic_every_completion_time_advances_by_the_critical_cycle(plan
     assert [Fraction(ns) for ns in gained] == [c * ratio for ratio in promised]
 
 
-@settings(max_examples=100, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(100), suppress_health_check=list(HealthCheck))
 @given(plans(closed=True))
 def test_the_edges_of_the_critical_cycle_form_a_cycle_of_the_graph_with_its_ratio(plan: Plan) -> None:
     graph = compiled(plan)
@@ -400,7 +401,7 @@ def heaviest_ratio(graph: MarkedGraph, duration: list[int]) -> Fraction:
 # ---------------------------------------------------------------- what must not change anything, or only help
 
 
-@settings(max_examples=100, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(100), suppress_health_check=list(HealthCheck))
 @given(plans(closed=True), st.data())
 def test_a_slot_more_never_slows_a_pipeline(plan: Plan, data: st.DataObject) -> None:
     assume(plan.buffers)
@@ -418,7 +419,7 @@ def test_a_slot_more_never_slows_a_pipeline(plan: Plan, data: st.DataObject) -> 
     assert (after <= before).all()
 
 
-@settings(max_examples=100, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(100), suppress_health_check=list(HealthCheck))
 @given(plans(closed=True), st.data())
 def test_renumbering_the_ranks_only_renumbers_the_times(plan: Plan, data: st.DataObject) -> None:
     graph = compiled(plan)
@@ -434,7 +435,7 @@ def test_renumbering_the_ranks_only_renumbers_the_times(plan: Plan, data: st.Dat
     assert (second.end_ns[:, :, second.column_of] == expected).all()
 
 
-@settings(max_examples=100, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(100), suppress_health_check=list(HealthCheck))
 @given(plans(closed=True), st.integers(2, 5))
 def test_more_ranks_of_the_same_kinds_change_no_time(plan: Plan, copies: int) -> None:
     graph = compiled(plan)
@@ -449,7 +450,7 @@ def test_more_ranks_of_the_same_kinds_change_no_time(plan: Plan, copies: int) ->
     assert durations_of(large, crowd, 6).ns.shape[2] <= plan.ranks
 
 
-@settings(max_examples=100, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(100), suppress_health_check=list(HealthCheck))
 @given(plans(closed=True))
 def test_a_rank_spends_at_most_one_event_per_collective_and_none_on_local_stages(plan: Plan) -> None:
     graph = compiled(plan)
@@ -460,7 +461,7 @@ def test_a_rank_spends_at_most_one_event_per_collective_and_none_on_local_stages
     assert run_events(graph, durations, folded=False).events == collectives
 
 
-@settings(max_examples=100, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(100), suppress_health_check=list(HealthCheck))
 @given(plans(closed=True))
 def test_a_stream_does_one_thing_at_a_time(plan: Plan) -> None:
     graph = compiled(plan)
@@ -487,7 +488,7 @@ def contention_of(graph: MarkedGraph, draw: Callable[..., float]) -> Contention:
     return Contention(Needs.of(graph, needs), phases, {"near": 1e9, "far": 1e9})
 
 
-@settings(max_examples=150, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(150), suppress_health_check=list(HealthCheck))
 @given(plans(closed=True), st.data())
 def test_sharing_delays_and_never_hurries_and_does_not_depend_on_folding(
     plan: Plan, data: st.DataObject

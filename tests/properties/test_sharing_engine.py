@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from simulator.costs import Flows, Phase
 from simulator.engine import Durations
@@ -83,7 +84,7 @@ class Drawn:
 
 
 drawn = st.builds(Drawn, st.integers(0, len(POLICIES) - 1), st.integers(0, 10**6), st.integers(1, 5))
-MANY = settings(max_examples=60, suppress_health_check=list(HealthCheck))
+MANY = settings(max_examples=examples(60), suppress_health_check=list(HealthCheck))
 
 
 def all_of_them(graph: MarkedGraph, by_node: list[Mapping[str, float]]) -> Needs:

@@ -15,6 +15,7 @@ from statistics import median
 import numpy as np
 import pandas as pd
 import pytest
+from tiers import at_night
 
 from simulator.scenario import Scenario, load, run_scenario
 from simulator.scenario.shipped_files import shipped_folder
@@ -112,7 +113,7 @@ def test_measured_spreads_are_what_the_runs_below_assume(measured_data: Path) ->
 # ---------------------------------------------------------------- jitter
 
 
-@pytest.mark.parametrize("policy", ["serialized", "nestpipe"])
+@pytest.mark.parametrize("policy", ["serialized", at_night("nestpipe")])
 def test_what_jitter_costs_grows_with_the_number_of_ranks_that_wait_for_each_other(
     policy: str, measured_data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

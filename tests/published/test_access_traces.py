@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tiers import at_night
 
 from simulator.workload.caches import lookahead_fetches, lru_hit_rate
 from simulator.workload.keys import BoundedZipf, Frequencies, Independent, ReuseHistogram
@@ -37,7 +38,7 @@ def published_histogram(part: str) -> tuple[str, ReuseHistogram]:
     return name, ReuseHistogram(indices, keys, key_shares, lookup_shares)
 
 
-@pytest.mark.parametrize(("fitted", "predicted"), [("2021", "2022"), ("2022", "2021")])
+@pytest.mark.parametrize(("fitted", "predicted"), [("2021", "2022"), at_night(("2022", "2021"))])
 def test_four_numbers_fitted_to_one_year_of_metas_reuse_foretell_the_other(
     measured_data: Path, fitted: str, predicted: str
 ) -> None:
@@ -62,6 +63,7 @@ def test_four_numbers_fitted_to_one_year_of_metas_reuse_foretell_the_other(
 # --- skew of small logs ---
 
 
+@pytest.mark.nightly
 def test_fitted_laws_show_the_skew_of_every_table_of_the_logs(measured_data: Path) -> None:
     with (measured_data / "access_traces/skew_stats.csv").open() as file:
         rows = list(csv.DictReader(file))

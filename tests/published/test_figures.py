@@ -17,6 +17,7 @@ import pytest
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure as Drawing
 from matplotlib.text import Text
+from tiers import at_night
 
 from analysis.figures import Computed, Keys, figure, figures, lines
 from analysis.figures.__main__ import main
@@ -41,6 +42,8 @@ WANTED = {
     "google": {"timelines", "layers"},
     "bagpipe": {"breakdown", "lookahead", "skew", "speedups"},
 }
+LONG = ("fig_google_layers", "fig_bagpipe_lookahead")
+FIGURES = [at_night(name) if name in LONG else name for name in NAMES]
 CHEAP = ("fig_bagpipe_skew", "fig_google_timelines")
 SHARES_OF = {"T2a": "T1", "T2b": "T1"}  # shown as per cent of another row where figure 2 shows shares
 OKABE_ITO = {style.ORANGE, style.SKY, style.GREEN, style.YELLOW, style.BLUE, style.VERMILION, style.PURPLE}
@@ -78,7 +81,7 @@ def test_there_is_every_figure_that_we_promise() -> None:
     assert set(NAMES) == {f"fig_{paper}_{name}" for paper, names in WANTED.items() for name in names}
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FIGURES)
 def test_a_figure_writes_three_files_with_the_same_bytes_every_time(name: str, tmp_path: Path) -> None:
     first, again = (computed(name).write(tmp_path / folder) for folder in ("first", "again"))
     assert [path.name for path in first] == [f"{name}.png", f"{name}.svg", f"{name}.csv"]
@@ -100,7 +103,7 @@ def test_two_processes_write_the_same_bytes(name: str, tmp_path: Path) -> None:
         assert path.read_bytes() == (tmp_path / "2" / path.name).read_bytes()
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FIGURES)
 def test_published_values_and_their_roles_are_those_on_record(name: str) -> None:
     record = by_id()
     for row in computed(name).rows:
@@ -115,7 +118,7 @@ def test_published_values_and_their_roles_are_those_on_record(name: str) -> None
         assert row["published"] == pytest.approx(value, rel=1e-12)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FIGURES)
 def test_every_number_is_finite_or_says_why_it_is_missing(name: str) -> None:
     for row in computed(name).rows:
         ours = {key: value for key, value in row.items() if key not in COLUMNS}
@@ -129,7 +132,7 @@ def test_values_taken_from_summaries_say_so() -> None:
             assert SUMMARIES in computed(name).figure.source
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FIGURES)
 def test_a_figure_is_readable_in_one_column(name: str) -> None:
     drawing = drawn(name)
     assert drawing.get_figwidth() == COLUMN_WIDTH
@@ -139,7 +142,7 @@ def test_a_figure_is_readable_in_one_column(name: str) -> None:
     assert box.y0 >= -0.01 and box.y1 <= drawing.get_figheight() + 0.01
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FIGURES)
 def test_one_legend_stands_above_the_axes_with_published_marks_last(name: str) -> None:
     drawing = drawn(name)
     (legend,) = drawing.legends
@@ -153,7 +156,7 @@ def test_one_legend_stands_above_the_axes_with_published_marks_last(name: str) -
     assert any(published) == any(row["published_id"] for row in computed(name).rows)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", FIGURES)
 def test_series_are_told_apart_without_colour_and_by_colours_that_all_can_tell(name: str) -> None:
     drawing = drawn(name)
     for place in range(len(drawing.axes)):
@@ -192,6 +195,7 @@ def test_pipelined_sparse_cores_work_on_another_batch_than_the_tensor_cores() ->
         assert bool(beside) == (schedule == "pipelined")
 
 
+@pytest.mark.nightly
 def test_the_models_behind_google_s_layers_are_called_no_evidence() -> None:
     shown = computed("fig_google_layers")
     assert "no evidence" in shown.figure.source
@@ -201,6 +205,7 @@ def test_the_models_behind_google_s_layers_are_called_no_evidence() -> None:
     assert sums["mean"] == pytest.approx(math.prod(gains) ** (1 / len(gains)))
 
 
+@pytest.mark.nightly
 def test_looking_further_ahead_fetches_less_and_keeps_more_within_the_authors_sizes() -> None:
     rows = computed("fig_bagpipe_lookahead").rows
     fetched, kept = (

@@ -7,6 +7,8 @@ import pytest
 from analysis.training.interval_check import Checked, check_intervals, coverage
 from analysis.training.tables import read_training
 
+pytestmark = pytest.mark.nightly
+
 
 @pytest.fixture(scope="module")
 def checked(measured_data: Path) -> list[Checked]:

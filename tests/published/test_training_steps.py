@@ -9,7 +9,7 @@ from analysis.scores import Score, configurations, coverage, ours, peer, ratios,
 from analysis.training.fitting import FIT_ROWS, PARAMETERS, Fit, Fitted
 from analysis.training.peer_fit import all_factors
 from analysis.training.predictions import predict
-from analysis.training.spread import coverage_left_out, log_errors
+from analysis.training.spread import Errors, coverage_left_out, log_errors
 from analysis.training.tables import Measured, read_training
 from analysis.training_page import page
 from analysis.validated import Validated
@@ -29,6 +29,11 @@ def measured(measured_data: Path) -> Measured:
 @pytest.fixture(scope="module")
 def cases(measured: Measured) -> list[Validated]:
     return predict(measured)
+
+
+@pytest.fixture(scope="module")
+def errors(measured: Measured) -> Errors:
+    return log_errors(measured)
 
 
 def scored(cases: list[Validated], group: str | None = None, answer: Any = ours) -> Score:
@@ -64,6 +69,7 @@ def test_two_streams_with_the_best_of_the_fitted_rows_are_further_off(cases: lis
         assert scored(cases, group, peer).near < scored(cases, group).near
 
 
+@pytest.mark.nightly
 def test_the_peer_has_that_fitted_row_which_suits_it_best(measured: Measured) -> None:
     for family, tried in all_factors(measured).items():
         best = min(tried, key=lambda one: one.error)
@@ -95,20 +101,19 @@ def test_several_hosts_over_one(cases: list[Validated]) -> None:
     assert every.median <= 0.12
 
 
-def test_bands_that_others_made_hold_what_they_say(measured: Measured) -> None:
+def test_bands_that_others_made_hold_what_they_say(errors: Errors) -> None:
     """Each configuration is held against the band that all others of its kind give."""
-    errors = log_errors(measured)
     assert sum(map(len, errors.values())) >= 75
     assert 0.72 <= coverage_left_out(errors) <= 0.90
 
 
-def test_the_printed_bands_hold_what_they_say(cases: list[Validated], measured: Measured) -> None:
+def test_the_printed_bands_hold_what_they_say(cases: list[Validated], errors: Errors) -> None:
     """They were made from these errors, so this shows only that they are applied as they were made."""
     share, width, count = coverage(case for case in cases if case.role == "predict")
     assert count > 100
     assert 0.72 <= share <= 0.90
     assert width <= 0.25
-    assert 0.72 <= coverage_left_out(log_errors(measured)) <= 0.90
+    assert 0.72 <= coverage_left_out(errors) <= 0.90
 
 
 def test_at_most_six_overheads_and_one_gather_efficiency_per_kind_of_accelerator() -> None:
@@ -135,10 +140,10 @@ def test_fitted_rows_are_those_of_the_decision_record(checkout: Path) -> None:
 
 
 def test_the_page_was_written_from_these_predictions(
-    cases: list[Validated], measured: Measured, checkout: Path
+    cases: list[Validated], errors: Errors, checkout: Path
 ) -> None:
     written = (checkout / "docs" / "validation_training.md").read_text(encoding="utf-8")
-    assert written == page(cases, coverage_left_out(log_errors(measured)))
+    assert written == page(cases, coverage_left_out(errors))
 
 
 def test_the_page_says_what_the_mlperf_rows_are(cases: list[Validated]) -> None:

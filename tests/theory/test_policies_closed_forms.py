@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from simulator.engine import Durations
 from simulator.engine.events import run_events
@@ -44,7 +45,7 @@ LETTERS = {
     "W": "write_back",
 }
 STEADY = 120
-BRIEFLY = settings(max_examples=40)
+BRIEFLY = settings(max_examples=examples(40))
 times = st.fixed_dictionaries({letter: st.integers(0, 500) for letter in LETTERS})
 
 

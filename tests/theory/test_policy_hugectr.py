@@ -11,6 +11,7 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from simulator.pipeline import MarkedGraph, compile_pipeline, critical_cycle
 from simulator.policies.hugectr import HugeCtr
@@ -55,7 +56,7 @@ def period(ns: Mapping[str, int]) -> Fraction:
     return critical_cycle(len(graph.nodes), graph.edges, [by_name[node.name] for node in graph.nodes]).ratio
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(times)
 def test_the_step_is_the_longest_of_rows_compute_and_reading_ahead(ns: dict[str, int]) -> None:
     """Cycles, one batch each unless said:

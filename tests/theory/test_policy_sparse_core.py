@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from simulator.costs import CostModel
 from simulator.engine import Durations
@@ -46,7 +47,7 @@ NAMES = {
 }
 GATHER, SCATTER = "KHQEN", "PGUW"
 times = st.fixed_dictionaries({letter: st.integers(0, 500) for letter in NAMES.values()})
-OFTEN = settings(max_examples=100)
+OFTEN = settings(max_examples=examples(100))
 
 
 def graph_of(policy: Policy) -> MarkedGraph:

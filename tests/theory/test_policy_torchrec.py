@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from simulator.engine.durations import Durations
 from simulator.engine.recurrence import run_recurrence
@@ -48,7 +49,7 @@ NAMES = {
     "write_back": "W",
 }
 times = st.fixed_dictionaries({letter: st.integers(0, 500) for letter in NAMES.values()})
-OFTEN = settings(max_examples=100)
+OFTEN = settings(max_examples=examples(100))
 
 
 def graph_of(policy: Policy) -> MarkedGraph:

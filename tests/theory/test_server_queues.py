@@ -8,6 +8,7 @@ import pytest
 import simpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from simulator.costs.queueing import departures, departures_of_cores
 from simulator.costs.rpc import busy_seconds, client_seconds, rpc_seconds
@@ -40,7 +41,7 @@ def served_by_simpy(arrivals: list[int], services: list[int], cores: int) -> lis
 WAITS = st.lists(st.integers(0, 9), min_size=1, max_size=20)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(gaps=WAITS, data=st.data())
 def test_lindleys_recursion_equals_a_simpy_queue(gaps: list[int], data: st.DataObject) -> None:
     arrivals = np.cumsum(gaps).tolist()
@@ -49,7 +50,7 @@ def test_lindleys_recursion_equals_a_simpy_queue(gaps: list[int], data: st.DataO
     assert ours.tolist() == served_by_simpy(arrivals, services, 1)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(gaps=WAITS, service=st.integers(0, 9), cores=st.integers(1, 5))
 def test_several_cores_equal_a_simpy_queue_with_as_many_places(
     gaps: list[int], service: int, cores: int

@@ -16,6 +16,7 @@ from statistics import median
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from tiers import at_night
 
 from simulator.costs import Flows
 from simulator.engine.contention import Contention
@@ -27,6 +28,8 @@ from simulator.quantities import AllToAllWork, FloatArray, IntArray, InTurn, Wor
 from simulator.scenario import Scenario, load
 from simulator.scenario.shipped_files import shipped_folder
 from simulator.scenario.simulate import tabulated
+
+pytestmark = pytest.mark.slow
 
 BoolArray = NDArray[np.bool_]
 NS = 1e9
@@ -379,7 +382,7 @@ def step_ms(scenario: Scenario, end: FloatArray | IntArray) -> float:
     return float(done[-4] - done[3]) / (len(done) - 7) / 1e6
 
 
-@pytest.mark.parametrize("rule", [PerCollective(), PerFlow()], ids=["per_collective", "per_flow"])
+@pytest.mark.parametrize("rule", [PerCollective(), at_night(PerFlow())], ids=["per_collective", "per_flow"])
 def test_the_step_is_that_of_the_joint_solver(rule: Rule, capsys: pytest.CaptureFixture[str]) -> None:
     found = {case: compared(case, rule, through_memory=False) for case in CASES}
     worst = max(found, key=lambda case: found[case].difference)
@@ -402,7 +405,7 @@ def test_where_owners_are_alike_every_end_is_right_to_nanoseconds(case: Case) ->
     assert compared(case, PerCollective(), through_memory=False).worst_end_ms <= 100e-6
 
 
-@pytest.mark.parametrize("rule", [PerCollective(), PerFlow()], ids=["per_collective", "per_flow"])
+@pytest.mark.parametrize("rule", [PerCollective(), at_night(PerFlow())], ids=["per_collective", "per_flow"])
 def test_flows_through_memories_and_host_links_leave_the_step_that_of_the_joint_solver(
     rule: Rule, capsys: pytest.CaptureFixture[str]
 ) -> None:

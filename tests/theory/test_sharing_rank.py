@@ -13,6 +13,7 @@ import numpy as np
 import simpy
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from simulator.engine.agenda import Agenda
 from simulator.engine.host import SharedRank
@@ -150,7 +151,7 @@ jobs = st.builds(Job, st.integers(0, 300), st.integers(0, 200) | st.integers(0, 
 some_ranks = st.lists(st.lists(st.lists(jobs, max_size=4), min_size=1, max_size=5), min_size=1, max_size=4)
 
 
-@settings(max_examples=150, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(150), suppress_health_check=list(HealthCheck))
 @given(some_ranks)
 def test_any_jobs_on_any_streams_end_when_the_joint_simulation_says(ranks: Ranks) -> None:
     expected, found = Reference(ranks).run(), simulated(ranks)

@@ -13,6 +13,8 @@ from simulator.errors import InputError
 from simulator.workload.keys import BoundedZipf, Independent, Layered, Uniform, ZipfMandelbrot, batch_keys
 from simulator.workload.traces import sampler_of, stream
 
+pytestmark = pytest.mark.slow
+
 EXPONENTS = [0.0, 0.5, 0.87, 1.0, 1.05, 1.2, 2.0]
 MILLION = 1_000_000
 

@@ -215,6 +215,7 @@ def test_every_way_to_end_has_its_exit_code(
     assert recscale("run").code == code
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_with_130_and_one_line() -> None:
     words = process("run", QUICKSTART, "--engine", "vector", "--set", "run.batches=100000")
     started = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)

@@ -11,6 +11,8 @@ from analysis.cli.running import run
 from simulator.calibration.local.schema import read_measurement
 from simulator.calibration.measure import load
 
+pytestmark = pytest.mark.slow
+
 Command = Callable[..., Any]
 SMALL = (
     "--tables",
@@ -102,6 +104,7 @@ def test_train_holds_policies_against_the_serialized_run(told: Command, tmp_path
     assert len(read_measurement(file)["runs"]) == 4
 
 
+@pytest.mark.nightly
 def test_train_predicts_what_it_has_measured(told: Command) -> None:
     words = ("--policies", "nestpipe", "--predict", "--allow-load", "--format", "json")
     code, out, _ = told("train", *SMALL, *words)

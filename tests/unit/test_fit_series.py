@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from simulator.calibration.fit_catalog import document, fit_table, read_fits
 from simulator.calibration.fit_forms import Affine, Interpolated, Segmented
@@ -31,7 +32,7 @@ def inside(fitted: FittedSeries, **truth: float) -> list[bool]:
     return [fitted.intervals[name][0] <= value <= fitted.intervals[name][1] for name, value in truth.items()]
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.floats(-6, -4), st.floats(8, 11))
 def test_a_line_without_noise_comes_back_exactly(start_up: float, rate: float) -> None:
     fitted = fit_series(line(10**start_up, 10**rate), Affine(), resamples=4)

@@ -227,6 +227,7 @@ def test_a_search_takes_a_sensible_time(seconds: float) -> None:
         optimized([], Chips(2), seconds=seconds)
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_the_exact_search_with_130(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ortools.sat.python.cp_model")
     draw, base = random.Random(1), piece(Demand("t", 9, 9, 1.0, 1.0), "table", Span(0, 9), Span(0, 9))
@@ -240,6 +241,7 @@ def test_an_interrupt_ends_the_exact_search_with_130(monkeypatch: pytest.MonkeyP
     assert 0.9 < time.monotonic() - started < 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [

@@ -16,6 +16,8 @@ from simulator.scenario.interval_curves import curve_doubts, slowed
 from simulator.scenario.interval_doubts import Doubt, Sample, catalog_doubts, path_doubts
 from simulator.units import DIMENSIONS
 
+pytestmark = pytest.mark.slow
+
 PLAIN = "run.interval={samples: 60, catalog: false"
 
 

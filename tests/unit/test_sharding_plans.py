@@ -1,10 +1,12 @@
 """Every kind of sharding: what owners hold and send, who is loaded most, and what is refused."""
 
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
 from scipy.special import ndtri
+from tiers import some
 
 from simulator.errors import InputError
 from simulator.policies import catalog
@@ -101,8 +103,9 @@ def test_what_is_sent_is_received_and_every_row_has_one_owner_per_copy(
             assert total(work.bytes) == pytest.approx(total(work.received_bytes))
 
 
-@pytest.mark.parametrize("policy", ["serialized", "stale_prefetch", "nestpipe"])
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize(
+    ("name", "policy"), some(list(product(KINDS, ["serialized", "stale_prefetch", "nestpipe"])), gate=14)
+)
 def test_policies_keep_their_contract_under_every_kind(name: str, policy: str) -> None:
     plan = ShardingPlan(KINDS[name], exchange=PooledExchange(), replicas=Replicas(2, every=2))
     built = catalog.build(policy, **{one: 8 for one in catalog.taken_by(policy) if one == "micro_batches"})

@@ -9,6 +9,7 @@ import pytest
 import simpy
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tiers import examples
 
 from simulator.costs import Flows
 from simulator.engine.agenda import Agenda
@@ -62,7 +63,7 @@ def use(needs: Sequence[Need], speeds: Sequence[float]) -> dict[str, float]:
     }
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(sets_of_needs)
 def test_no_resource_gives_more_than_it_has_and_nobody_runs_faster_than_alone(needs: list[Need]) -> None:
     speeds = fill(needs)
@@ -70,7 +71,7 @@ def test_no_resource_gives_more_than_it_has_and_nobody_runs_faster_than_alone(ne
     assert all(used <= 1.0 + 1e-8 for used in use(needs, speeds).values())
 
 
-@settings(max_examples=500)
+@settings(max_examples=examples(500))
 @given(sets_of_needs)
 def test_nobody_can_be_raised_without_lowering_one_who_is_no_faster(needs: list[Need]) -> None:
     """Max-min: each runs at full speed, or needs a full resource on which nobody is faster."""
@@ -84,7 +85,7 @@ def test_nobody_can_be_raised_without_lowering_one_who_is_no_faster(needs: list[
         assert speed > 1.0 - 1e-9 or any(speed >= fastest[name] - 1e-9 for name in full)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(sets_of_needs, st.randoms(use_true_random=False))
 def test_speeds_do_not_depend_on_the_order_in_which_activities_are_named(
     needs: list[Need], random: Random
@@ -95,7 +96,7 @@ def test_speeds_do_not_depend_on_the_order_in_which_activities_are_named(
     assert list(shuffled) == pytest.approx([fill(needs)[place] for place in order], rel=1e-12)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(sets_of_needs)
 def test_activities_alike_run_alike(needs: list[Need]) -> None:
     speeds = fill([*needs, needs[0]])

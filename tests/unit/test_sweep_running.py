@@ -20,6 +20,8 @@ from analysis.sweep.running import LOST, SweepRequest, sweep
 from simulator.errors import InputError
 from simulator.scenario.shipped_files import shipped_folder
 
+pytestmark = pytest.mark.slow
+
 GRID = """
 scenario: base.yaml
 vary:
@@ -214,6 +216,7 @@ def _alive(process: int) -> bool:
 
 
 @needs_proc
+@pytest.mark.nightly
 def test_a_sweep_outlives_a_killed_worker(
     grid: Grid, tmp_path: Path, wanted: list[tuple[object, ...]]
 ) -> None:

@@ -13,6 +13,8 @@ import pytest
 from simulator.calibration.local.comparison import ComparedCalls, ComparedRun, compared_calls, compared_runs
 from simulator.calibration.local.schema import read_measurement
 
+pytestmark = pytest.mark.slow
+
 FOLDER = Path(__file__).resolve().parents[2] / "data" / "local_runs"
 Recordings = dict[str, dict[str, Any]]
 

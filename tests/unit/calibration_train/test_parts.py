@@ -20,6 +20,8 @@ from simulator.calibration.train.shards import by_owner, codes, places
 from simulator.errors import InputError
 from simulator.workload.keys.zipf import BoundedZipf
 
+pytestmark = pytest.mark.slow
+
 PARTS = {"micro_batches": 3}
 POLICIES = [
     Settings("serialized"), Settings("stale_prefetch"), Settings("dual_buffer"),

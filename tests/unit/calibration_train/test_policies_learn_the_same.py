@@ -11,6 +11,8 @@ from simulator.calibration.measure.links import Loopback
 from simulator.calibration.train.settings import Model, Settings
 from simulator.errors import InfeasibleError, InputError
 
+pytestmark = pytest.mark.slow
+
 TOLERANCE = 1e-4  # of the largest way that a weight went: another order of adding up in single precision
 MODEL = Model(tables=4, rows=700, dimension=8, hidden=(16,))
 

@@ -1,24 +1,31 @@
 """From words to an exit code: the one place where errors are printed.
 
 Exit codes: 0 done, 1 the answer is no, 2 the input is wrong, 70 a defect of ours, 130 interrupted,
-141 nobody reads the output any more.
+141 nobody reads the output any more, 143 terminated.
 """
 
 import contextlib
 import os
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
+from analysis.cli import ending
 from simulator.errors import RecscaleError
 
 WRONG_INPUT, DEFECT, INTERRUPTED, NO_READER = 2, 70, 130, 141
+
+_saying = threading.Lock()
 
 
 def main(words: Sequence[str] | None = None) -> NoReturn:
     """Run the command line on `words` (default: those of the process) and leave with its exit code."""
     _never_closed()
-    code = run(sys.argv[1:] if words is None else words)
+    with ending.on_signals(_say_once):
+        code = run(sys.argv[1:] if words is None else words)
+    if ending.caught() is not None:
+        ending.leave(code)
     if code == NO_READER:  # Python would flush into the closed pipe once more when it ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
@@ -28,19 +35,30 @@ def run(words: Sequence[str]) -> int:
     """Run the command line on `words`; return the exit code, and print any error as one line."""
     _never_fail_on_letters()
     try:
+        problem, code = _outcome(words)
+    except KeyboardInterrupt:  # while another error was being put into words
+        problem, code = "", INTERRUPTED
+    if ending.caught() is not None or code == INTERRUPTED:  # whatever else it led to
+        return _say_once(ending.caught())
+    return _say(problem, code) if problem else code
+
+
+def _outcome(words: Sequence[str]) -> tuple[str, int]:
+    """Run the command line; return what is to be said of how it ended, and the exit code."""
+    try:
         code = _invoke(words)
         sys.stdout.flush()
-        return code
+        return "", code
     except BrokenPipeError:
-        return NO_READER
+        return "", NO_READER
     except KeyboardInterrupt:
-        return _say("interrupted", INTERRUPTED)
+        return "", INTERRUPTED
     except RecscaleError as error:
-        return _say(str(error), error.exit_code)
+        return str(error), error.exit_code
     except OSError as error:
-        return _say(_file_trouble(error), WRONG_INPUT)
+        return _file_trouble(error), WRONG_INPUT
     except MemoryError:
-        return _say("not enough memory for a run of this size; take fewer batches or workers", 1)
+        return "not enough memory for a run of this size; take fewer batches or workers", 1
     except Exception as error:
         return _unexpected(error)
 
@@ -59,19 +77,19 @@ def _invoke(words: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _unexpected(error: Exception) -> int:
+def _unexpected(error: Exception) -> tuple[str, int]:
     """Tell a wrong command line from an interrupt inside typer, and both from a defect of ours."""
     usage: Any = getattr(error, "format_message", None)
     if usage is not None:
-        return _say(f"{_usage(usage())}{_help_for(error)}", WRONG_INPUT)
+        return f"{_usage(usage())}{_help_for(error)}", WRONG_INPUT
     if isinstance(error.__cause__, KeyboardInterrupt) or type(error).__name__ == "Abort":
-        return _say("interrupted", INTERRUPTED)
+        return "", INTERRUPTED
     if os.environ.get("RECSCALE_DEBUG") == "1":
         import traceback
 
         traceback.print_exception(error)
     what = f"{type(error).__name__}: {' '.join(str(error).split())}"
-    return _say(f"a defect, please report it with what RECSCALE_DEBUG=1 adds: {what}", DEFECT)
+    return f"a defect, please report it with what RECSCALE_DEBUG=1 adds: {what}", DEFECT
 
 
 def _usage(message: str) -> str:
@@ -97,6 +115,12 @@ def _say(problem: str, code: int) -> int:
     with contextlib.suppress(BrokenPipeError):
         print(f"recscale: {printable(problem)}", file=sys.stderr, flush=True)
     return code
+
+
+def _say_once(number: int | None) -> int:
+    """Say that a signal (or an interrupt without one) ended the command; once, whoever notices it first."""
+    code = INTERRUPTED if number is None else 128 + number
+    return _say(ending.word(number), code) if number is None or _saying.acquire(blocking=False) else code
 
 
 def _never_closed() -> None:

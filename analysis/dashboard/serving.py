@@ -2,14 +2,18 @@
 
 import ipaddress
 import socket
+import sys
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from analysis.dashboard.gatekeeping import Gate, Names
 from simulator.errors import InputError
 
 LOOPBACK = "127.0.0.1"
 PORT = 8501
+CLOSING_S = 1  # that open pages are given when the server ends
 NEEDED = ("streamlit", "plotly")
 OPEN = "anybody who reaches {host} can use the dashboard and read results in folders of this machine"
 
@@ -59,11 +63,25 @@ def check(host: str, port: int) -> None:
         raise InputError(f"--host {host} --port {port}: {reason}; name another one") from None
 
 
-def serve(host: str = LOOPBACK, port: int = PORT) -> None:
-    """Serve the dashboard until interrupted. Raises InputError when it cannot start."""
+def serve(host: str = LOOPBACK, port: int = PORT, names: Sequence[str] = ()) -> None:
+    """Serve the dashboard until interrupted, under `names` as well. Raises InputError if it cannot start."""
     check(host, port)
+    import uvicorn
+    from streamlit import App
     from streamlit.web import bootstrap
 
     flags = {name.replace(".", "_"): value for name, value in settings(host, port).items()}
     bootstrap.load_config_options(flags)
-    bootstrap.run(str(Path(__file__).with_name("page.py")), False, [], flags)
+    page = App(Path(__file__).with_name("page.py"))
+    gate = Gate(page, Names(host, frozenset(names)))
+    print(f"recscale: the dashboard is at {address(host, port)}", file=sys.stderr, flush=True)
+    server = uvicorn.Config(
+        gate, host, port, log_level="warning", access_log=False, timeout_graceful_shutdown=CLOSING_S
+    )
+    uvicorn.Server(server).run()
+
+
+def address(host: str, port: int) -> str:
+    """Return where a browser finds a server that listens on `host`."""
+    name = {"0.0.0.0": LOOPBACK, "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)
+    return f"http://{name}:{port}"

@@ -4,14 +4,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from analysis.jobs import job_of
 from simulator.errors import InputError, Where, printable
 from simulator.results.report import EXPOSED_KINDS
 
 LONGEST_NAME = 60
-Name = Annotated[str, Field(max_length=2000)]
+MOST_LETTERS = 2000  # of a name that are read; more would only be cut where it is shown
+Name = Annotated[str, AfterValidator(lambda name: name[:MOST_LETTERS])]
 Number = Annotated[float, Field(allow_inf_nan=False)]
 AboveZero = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 Count = Annotated[int, Field(ge=1, le=1 << 40)]

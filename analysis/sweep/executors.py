@@ -2,9 +2,13 @@
 
 import multiprocessing
 import os
+import signal
 import threading
+from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
 from multiprocessing.connection import wait
+from types import TracebackType
 from typing import Any, Protocol
 
 from simulator.errors import InputError
@@ -28,10 +32,34 @@ class LocalProcesses:
         """Take the number of processes."""
         self.count = count
 
-    def start(self) -> Executor:
+    def start(self) -> "_Pool":
         """Return a pool of processes."""
         context = multiprocessing.get_context("spawn")
-        return ProcessPoolExecutor(self.count, mp_context=context, initializer=end_with_parent)
+        return _Pool(self.count, mp_context=context, initializer=end_with_parent)
+
+
+class _Pool(ProcessPoolExecutor):
+    """A pool whose processes leave interrupts to the one that started them, and that can be ended at once."""
+
+    def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
+        """Send work to a process, and start one if all are at work."""
+        with _without_interrupts():
+            return super().submit(fn, *args, **kwargs)
+
+    def end(self) -> None:
+        """Kill the processes, whatever they are at."""
+        for process in list((self._processes or {}).values()):
+            process.kill()
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Hold interrupts back for a moment; processes started in it never see one, on any terminal."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class LastingProcesses(Executor):
@@ -54,6 +82,14 @@ class LastingProcesses(Executor):
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """End the processes."""
         self._pool.shutdown(wait, cancel_futures=cancel_futures)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        """End the processes; after an error or an interrupt at once, since nobody waits for their answers."""
+        if error is not None:
+            self._pool.end()
+        self.shutdown(wait=error is None, cancel_futures=error is not None)
 
 
 def end_with_parent() -> None:

@@ -3,6 +3,7 @@
 import re
 import shutil
 from collections.abc import Iterator
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -151,3 +152,15 @@ def test_only_this_machine_can_ask_the_server(server: Any) -> None:
         if line[3] == LISTENING and int(line[1].rpartition(":")[2], 16) == server.port
     ]
     assert mine == [f"0100007F:{server.port:04X}"]
+
+
+@pytest.mark.parametrize(
+    "told", [{"Host": "evil.example"}, {"Origin": "http://evil.example"}, {"Host": "192.0.2.7"}]
+)
+def test_another_site_that_resolves_to_this_machine_is_refused(server: Any, told: dict[str, str]) -> None:
+    upgrade = {"Upgrade": "websocket", "Connection": "Upgrade", "Sec-WebSocket-Version": "13"}
+    key = {"Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ=="}
+    for path, more in (("/", {}), ("/_stcore/stream", {**upgrade, **key})):
+        own = HTTPConnection("127.0.0.1", server.port, timeout=30)
+        own.request("GET", path, headers={**told, **more})
+        assert own.getresponse().status == 403

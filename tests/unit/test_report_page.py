@@ -393,3 +393,12 @@ def test_names_become_one_short_printable_line() -> None:
     assert short("a\n b\x1b[31m") == "a b\\x1b[31m"
     assert len(short("x" * 999)) == 60
     assert families(["exchange.0", "exchange.1", "read"]) == ("exchange", "read")
+
+
+def test_a_name_of_any_length_is_cut_and_keeps_no_folder_from_being_shown(
+    checkout: Path, tmp_path: Path
+) -> None:
+    named = load(checkout / "scenarios/quickstart.yaml", [f"name={'long ' * 1000}"])
+    save_run(run_scenario(named, "vector"), tmp_path / "run")
+    write_report(tmp_path, tmp_path / "page.html", "Long names")
+    assert "long long" in (tmp_path / "page.html").read_text()

@@ -17,6 +17,10 @@ class DashboardOptions:
         str, typer.Option(metavar="ADDRESS", help="Where to listen; by default, only this machine can ask.")
     ] = "127.0.0.1"
     port: Annotated[int, typer.Option(metavar="N", min=1, max=65535, help="The port to listen on.")] = 8501
+    name: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="A further name by which browsers may ask, such as a proxy's."),
+    ] = None
 
 
 @takes(DashboardOptions)
@@ -28,4 +32,4 @@ def dashboard(options: DashboardOptions) -> None:
     told = warning(options.host)
     if told is not None:
         print(f"recscale: {told}", file=sys.stderr)
-    serve(options.host, options.port)
+    serve(options.host, options.port, options.name or ())

@@ -25,7 +25,7 @@ from simulator.errors import InfeasibleError, InputError, did_you_mean
 
 RANK = "simulator.calibration.local.rank"
 SERVER = "simulator.calibration.train.row_server"
-LONGEST_S = 900.0
+LONGEST_S, ENDING_S = 900.0, 0.5
 CHANNELS = 8
 SERVERS = 2
 
@@ -166,7 +166,7 @@ def _end(processes: Sequence[subprocess.Popen[bytes]]) -> None:
             process.terminate()
     for process in processes:
         try:
-            process.wait(timeout=5.0)
+            process.wait(timeout=ENDING_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

@@ -189,11 +189,17 @@ def _run(*command: str) -> None:
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[None]:
-    """Turn a request to end into an exception, so that what was built is taken down."""
+    """Turn a request to end into an exception, so that what was built is taken down.
+
+    Whoever called us may have seen to that.
+    """
 
     def stop(signal_number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        yield
+        return
     try:
         before = signal.signal(signal.SIGTERM, stop)
     except ValueError:  # not in the main thread: nobody can be asked

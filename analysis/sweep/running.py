@@ -8,6 +8,7 @@ from pathlib import Path
 from analysis.sweep.dataset import Dataset
 from analysis.sweep.executors import Workers
 from analysis.sweep.grid import Grid, Point
+from analysis.sweep.holding import held
 from analysis.sweep.points import FAILED, Record, Task, failure, run_task
 from simulator.errors import InputError, Where
 
@@ -35,10 +36,15 @@ def sweep(grid: Grid, request: SweepRequest) -> list[Record]:
     """Run the points of `grid` that the folder does not hold yet; return the records of all its points.
 
     What is finished is on disk before the next task is sent, so that nothing finished is lost or done
-    twice whoever is killed. Raises InputError when the folder holds results and `resume` is not set,
-    OSError when results cannot be written (those written before stay).
+    twice whoever is killed. Raises InputError when the folder holds results and `resume` is not set, and when
+    another sweep is at work there; OSError when results cannot be written (those written before stay).
     """
     dataset = Dataset(request.folder)
+    with held(request.folder):
+        return _swept(grid, request, dataset)
+
+
+def _swept(grid: Grid, request: SweepRequest, dataset: Dataset) -> list[Record]:
     kept = dataset.keys()
     if kept and not request.resume:
         raise InputError("holds results already; --resume continues them", Where(str(request.folder)))

@@ -123,3 +123,15 @@ def test_ranks_that_contradict_the_log_are_refused(told: Command, tmp_path: Path
     code, out, err = told("import", "nccl-tests", kept(tmp_path, "log", LOG), "--ranks", "16")
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "the log says 4 ranks, --ranks 16" in err
+
+
+def test_an_import_never_overwrites_the_one_before(told: Command, tmp_path: Path) -> None:
+    log, out = kept(tmp_path, "log", LOG), tmp_path / "tables"
+    assert told("import", "nccl-tests", log, "--cluster", "first", "--out", str(out))[0] == 0
+    before = {path.name: path.read_bytes() for path in out.iterdir()}
+    code, shown, err = told("import", "nccl-tests", log, "--cluster", "second", "--out", str(out))
+    assert (code, shown) == (2, "")
+    assert err.startswith(f"recscale: {out}/tables.csv: is there already, from an import before")
+    assert {path.name: path.read_bytes() for path in out.iterdir()} == before
+    (out / "tables.csv").unlink()
+    assert told("import", "nccl-tests", log, "--out", str(out))[2].startswith(f"recscale: {out}/rows.csv: is")

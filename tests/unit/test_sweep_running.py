@@ -259,3 +259,42 @@ def test_an_address_without_a_scheduler_is_refused() -> None:
     pytest.importorskip("distributed")
     with pytest.raises(InputError, match="no scheduler answers"):
         DaskCluster("tcp://127.0.0.1:1")
+
+
+def test_two_sweeps_into_one_folder_are_kept_apart_and_the_second_names_the_first(
+    grid: Grid, tmp_path: Path
+) -> None:
+    ran: list[str] = []
+
+    class Second(InOurProcess):
+        def start(self) -> Executor:
+            with pytest.raises(
+                InputError, match=rf"out: another sweep is at work there: process {os.getpid()}"
+            ):
+                sweep(grid, SweepRequest(tmp_path / "out", InOurProcess(), resume=True))
+            ran.append("once")
+            return self
+
+    sweep(grid, SweepRequest(tmp_path / "out", Second()))
+    rows = everything(tmp_path / "out")
+    assert ran and len(rows) == len({one["key"] for one in rows}) == 36
+    assert sorted(os.listdir(tmp_path / "out")) == ["points"]
+
+
+def test_the_lock_of_a_sweep_that_was_killed_is_taken_over(grid: Grid, tmp_path: Path) -> None:
+    killed = "import os, sys, signal; from pathlib import Path; from analysis.sweep.holding import held\n"
+    killed += "with held(Path(sys.argv[1])): os.kill(os.getpid(), signal.SIGKILL)"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    subprocess.run([sys.executable, "-c", killed, str(tmp_path / "out")], env=environment, check=False)
+    assert os.listdir(tmp_path / "out") == [".in_use"]
+    assert len(sweep(grid, SweepRequest(tmp_path / "out", InOurProcess()))) == 36
+    assert os.listdir(tmp_path / "out") == ["points"]
+
+
+def test_an_interrupted_sweep_lets_go_of_its_folder(grid: Grid, tmp_path: Path) -> None:
+    def interrupted(points: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        sweep(grid, SweepRequest(tmp_path / "out", InOurProcess(), finished=interrupted))
+    assert len(sweep(grid, SweepRequest(tmp_path / "out", InOurProcess(), resume=True))) == 36

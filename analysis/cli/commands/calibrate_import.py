@@ -21,7 +21,10 @@ app = typer.Typer(
 
 Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="Files, gzip or not.")]
 FolderOut = Annotated[
-    Path | None, typer.Option("--out", metavar="DIR", help="Write tables.csv and rows.csv there, for fit.")
+    Path | None,
+    typer.Option(
+        "--out", metavar="DIR", help="Write tables.csv and rows.csv there, for fit; never over others."
+    ),
 ]
 Out = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Write everything there as JSON.")]
 
@@ -62,8 +65,10 @@ class CollectiveOptions:
 def _collectives(kind: str, options: CollectiveOptions) -> None:
     from analysis.cli.output import Answer
     from analysis.cli.views.imported import draw_tables
-    from simulator.calibration.imports.collective_folder import table_rows, write_folder
+    from simulator.calibration.imports.collective_folder import refuse_kept, table_rows, write_folder
 
+    if options.out is not None:
+        refuse_kept(options.out)
     tables, notes = _read(kind, options)
     if options.out is not None:
         write_folder(options.out, tables, options.labels())

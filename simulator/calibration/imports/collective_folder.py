@@ -1,5 +1,6 @@
 """Imported tables as a folder of `tables.csv` and `rows.csv`, which `recscale calibrate fit` reads."""
 
+import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from simulator.calibration.imports.collective_rows import Imported, Row
+from simulator.errors import InputError, Where
 from simulator.results.csv_writing import write_csv
 from simulator.results.export import replacing
 
@@ -30,6 +32,7 @@ ROW_COLUMNS = (
     *("time_us", "algbw_gbps", "busbw_gbps", "wrong"),
     *("time_us_inplace", "algbw_gbps_inplace", "busbw_gbps_inplace"),
 )
+FILES = ("tables.csv", "rows.csv")
 FULL_SWEEP_BELOW = 1 << 20  # a sweep that starts below a megabyte shows the start-up as well
 
 
@@ -49,8 +52,20 @@ def table_rows(tables: Sequence[Imported], labels: Labels) -> list[dict[str, Any
     return [_table(one, name, labels) for one, name in zip(tables, names, strict=True)]
 
 
+def refuse_kept(folder: Path) -> None:
+    """Raise InputError where `folder` holds what another import has written: it would be lost."""
+    for name in FILES:
+        if os.path.lexists(folder / name) and (folder / name).is_file():
+            problem = "is there already, from an import before; name another folder, or remove it"
+            raise InputError(problem, Where(str(folder / name)))
+
+
 def write_folder(folder: Path, tables: Sequence[Imported], labels: Labels) -> None:
-    """Write both files, each whole or not at all. Raises OSError."""
+    """Write both files, each whole or not at all.
+
+    Raises OSError, and InputError where one of them is there already.
+    """
+    refuse_kept(folder)
     names = _names(tables, labels)
     _write(folder / "tables.csv", TABLE_COLUMNS, table_rows(tables, labels))
     rows = (_row(one, row, name) for one, name in zip(tables, names, strict=True) for row in one.rows)

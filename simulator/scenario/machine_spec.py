@@ -21,7 +21,11 @@ from simulator.units import usd_per_hour
 
 
 class AcceleratorSpec(Spec):
-    """An accelerator written out instead of named from the catalog."""
+    """An accelerator written out instead of named from the catalog.
+
+    `name` also says whose laws of matrix products hold (`compute: {kind: kernels}`), scaled by rates: that of
+    an accelerator of the catalog finds what was measured on it, any other name the analytic form alone.
+    """
 
     name: str
     kind: Literal["gpu", "npu", "tpu"]
@@ -34,6 +38,7 @@ class AcceleratorSpec(Spec):
     memory_efficiency: Fraction
     gather_efficiency: Fraction
     host_link_bandwidth: Bandwidth
+    vector_flops: FlopRate | None = None
     sparse_cores: CountOrZero = 0
     tensor_cores: CountOrZero = 0
     price_usd_per_hour: MoneyRate | None = None

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import fsum
 
 import numpy as np
 
@@ -89,11 +90,11 @@ class Run:
         ]
         rows = [popularity.distinct(lookups) for popularity, lookups in asked]
         return [
-            sum(
+            fsum(
                 count * popularity.gap_share(lookups, gap)
                 for count, (popularity, lookups) in zip(rows, asked, strict=True)
             )
-            / sum(rows)
+            / fsum(rows)
             for gap in range(1, longest + 1)
         ]
 

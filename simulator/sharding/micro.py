@@ -57,7 +57,7 @@ class MicroStep:
         """Bytes of the rows (or sums) that the dense model reads, duplicates included."""
         exchange, placed = self.traffic.placed.plan.exchange, self.traffic.placed
         return sum(
-            exchange.model_rows(table, self.traffic.samples) * table.row_bytes for table in placed.tables
+            exchange.model_rows(table, self.traffic.samples) * table.row_bytes for table in placed.in_order
         )
 
     @property

@@ -1,5 +1,6 @@
 """Sharding plans: which kind holds for which table, how rows travel, and how many copies there are."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -9,6 +10,7 @@ from simulator.errors import InputError, did_you_mean
 from simulator.sharding.exchange import Exchange, RowExchange
 from simulator.sharding.kinds import Kind
 from simulator.sharding.places import Shard, place
+from simulator.sharding.table_order import in_order
 from simulator.sharding.tiers import Remote
 from simulator.sharding.world import World
 from simulator.workload.tables import EmbeddingTable
@@ -87,7 +89,10 @@ class ShardingPlan:
 
 @dataclass(frozen=True, eq=False)
 class PlacedPlan:
-    """A plan for certain tables on certain ranks: who owns what. Raises InputError on bad rules."""
+    """A plan for certain tables on certain ranks: who owns what. Raises InputError on bad rules.
+
+    `in_order` are the tables in an order that neither their names nor the order given decides.
+    """
 
     plan: ShardingPlan
     tables: tuple[EmbeddingTable, ...]
@@ -109,15 +114,25 @@ class PlacedPlan:
             raise InputError("parameter servers hold one copy of the tables: take replicas: 1")
 
     @cached_property
+    def in_order(self) -> tuple[EmbeddingTable, ...]:
+        """The tables in the order in which amounts are added up."""
+        return in_order(self.tables, [self.plan.kind_of(table) for table in self.tables])
+
+    @cached_property
+    def numbers(self) -> Mapping[EmbeddingTable, int]:
+        """The place of each table in that order: what its draws are keyed by."""
+        return {table: number for number, table in enumerate(self.in_order)}
+
+    @cached_property
     def shards(self) -> tuple[Shard, ...]:
-        """All shards of one replica group, table by table."""
+        """All shards of one replica group, table by table, in that order."""
         pieces = [piece for table in self.tables for piece in self.plan.kind_of(table).cut(table, self.world)]
-        return place(pieces, self.world)
+        return place(sorted(pieces, key=lambda piece: self.numbers[piece.table]), self.world)
 
     @cached_property
     def replicated(self) -> tuple[EmbeddingTable, ...]:
         """Tables that every rank holds whole."""
-        return tuple(table for table in self.tables if self.plan.kind_of(table).replicated)
+        return tuple(table for table in self.in_order if self.plan.kind_of(table).replicated)
 
     @cached_property
     def in_place(self) -> bool:
@@ -127,7 +142,7 @@ class PlacedPlan:
     @cached_property
     def exchanged(self) -> tuple[EmbeddingTable, ...]:
         """Tables whose rows have an owner."""
-        return tuple(table for table in self.tables if not self.plan.kind_of(table).replicated)
+        return tuple(table for table in self.in_order if not self.plan.kind_of(table).replicated)
 
 
 def as_plan(plan: Kind | ShardingPlan) -> ShardingPlan:

@@ -167,7 +167,8 @@ class Served:
         load = table.popularity.owner_load(table.draws(self.step.workload.batch), ranks)
         squares = load.mean if ranks == 1 else load.sd**2 / (1.0 - 1.0 / ranks)
         mean, sd = load.mean * ranks / count, (ranks * squares / count * (1.0 - 1.0 / count)) ** 0.5
-        draws = uniforms(self.step.seed, f"server of {table.name}", 0, np.arange(count, dtype=np.int64))
+        label = f"server of table {self.step.placed.numbers[table]}"
+        draws = uniforms(self.step.seed, label, 0, np.arange(count, dtype=np.int64))
         drawn = np.maximum(0.0, mean + sd * ndtri(draws))
         return np.asarray(drawn / drawn.mean()) if drawn.any() else np.ones(count)
 

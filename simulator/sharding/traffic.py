@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from math import fsum
 
 import numpy as np
 
@@ -108,7 +109,8 @@ class Traffic:
         """Return each owner's load over the mean."""
         from scipy.special import ndtri
 
-        label = f"owner of {piece.table.name}" + (f" {piece.column}" if piece.column else "")
+        number = self.placed.numbers[piece.table]
+        label = f"owner of table {number}" + (f" {piece.column}" if piece.column else "")
         draws = uniforms(self.seed, label, 0, np.arange(piece.span, dtype=np.int64))
         drawn = np.maximum(0.0, mean + sd * ndtri(draws))
         return np.asarray(drawn / drawn.mean()) if drawn.any() else 1.0
@@ -169,22 +171,22 @@ class Traffic:
     @cached_property
     def lookups(self) -> float:
         """Keys asked for, duplicates included."""
-        return sum(table.lookups(self.samples) for table in self.placed.tables)
+        return fsum(table.lookups(self.samples) for table in self.placed.in_order)
 
     @cached_property
     def routed(self) -> float:
         """Keys asked for in tables whose rows have an owner, duplicates included."""
-        return sum(table.lookups(self.samples) for table in self.placed.exchanged)
+        return fsum(table.lookups(self.samples) for table in self.placed.exchanged)
 
     @cached_property
     def distinct(self) -> float:
         """Keys that one source asks for: each distinct one once, unless the exchange is pooled."""
-        return sum(flow.asked for flow in self.flows)
+        return fsum(flow.asked for flow in self.flows)
 
     @cached_property
     def row_bytes_received(self) -> float:
         """Bytes of rows (or of their sums) that one source receives."""
-        return sum(flow.received for flow in self.flows)
+        return fsum(flow.received for flow in self.flows)
 
     @property
     def key_bytes_sent(self) -> float:

@@ -42,11 +42,12 @@ def list_names(kind: Kind = None, format: FormatName = Format.table) -> None:
 
 @app.command("show")
 def show(name: Name, format: FormatName = Format.table) -> None:
-    """Show one piece of hardware: each number with source, confidence and range."""
+    """Show one piece of hardware: each number with its source, and how a scenario writes it out."""
     from analysis.cli.output import Answer
     from analysis.cli.views.hardware import draw_entries
     from simulator.errors import InputError, did_you_mean
     from simulator.hardware import catalog
+    from simulator.scenario.written_out import written_out
 
     found = {kind: catalog.entry(kind, name) for kind in catalog.KINDS if name in catalog.names(kind)}
     if not found:
@@ -54,7 +55,9 @@ def show(name: Name, format: FormatName = Format.table) -> None:
         near = {one for one in known if name.lower() in one}
         raise InputError(f'the catalog has no "{name}"{did_you_mean(name, near or known)}')
     rows = [row for kind, entry in found.items() for row in _records(kind, name, entry)]
-    Answer({"name": name, **found}, rows, lambda console: draw_entries(name, found, console)).show(format)
+    parts = {kind: part for kind in found if (part := written_out(kind, name)) is not None}
+    data = {"name": name, **found, "written_out": parts}
+    Answer(data, rows, lambda console: draw_entries(name, found, parts, console)).show(format)
 
 
 def _records(kind: str, name: str, entry: Any) -> Iterator[dict[str, Any]]:

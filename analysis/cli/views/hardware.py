@@ -52,8 +52,13 @@ def _summary(entry: Entry) -> str:
     return str(entry.get("note", "")) or " + ".join(dict.fromkeys(parts))
 
 
-def draw_entries(name: str, found: Mapping[str, Entry], console: "Console") -> None:
-    """Draw every number of the entries called `name` with range and confidence, then the sources."""
+def draw_entries(
+    name: str, found: Mapping[str, Entry], parts: Mapping[str, Entry], console: "Console"
+) -> None:
+    """Draw every number of the entries called `name` with range and confidence, then the sources.
+
+    `parts` are the same entries as a scenario writes them out, by kind.
+    """
     if len(found) > 1:
         console.print(plain(f"{name} is the name of several kinds: {', '.join(found)}"))
         console.print()
@@ -68,6 +73,18 @@ def draw_entries(name: str, found: Mapping[str, Entry], console: "Console") -> N
         if kind == "fabric":
             console.print(plain(fabric_drawing(name)))
             console.print()
+        if kind in parts:
+            _draw_part(kind, parts[kind], console)
+
+
+def _draw_part(kind: str, part: Entry, console: "Console") -> None:
+    """Draw a part of a scenario so that it can be copied into one, long lines unbroken."""
+    import yaml
+
+    key = {"machine": "cluster"}.get(kind, kind)
+    text = yaml.safe_dump({key: dict(part)}, sort_keys=False, default_flow_style=None, width=1000)
+    console.print(plain("written out in a scenario, for the same step:"), style="dim")
+    console.print(plain(text), soft_wrap=True)
 
 
 def _draw_numbers(entry: Entry, console: "Console") -> None:

@@ -24,7 +24,8 @@ class Row:
 
     `speedup` is over the serialized policy at the same workers, `scaling_efficiency` is throughput per
     worker over that of the same policy on the fewest workers that can run. `plain_sum_of_raw_parts_ms`
-    adds up this policy's compute, input, lookup and all-to-all as if nothing overlapped. A policy that
+    adds up this policy's compute, input, lookup and all-to-all as if nothing overlapped. `updates_lost_share`
+    and `updates_duplicated_share` are shares of all updates of rows. A policy that
     cannot run has None for all numbers, and the reason among its notes.
     """
 
@@ -44,6 +45,8 @@ class Row:
     plain_sum_of_raw_parts_ms: float | None = None
     staleness_declared_steps: float | None = None
     staleness_observed_max_steps: float | None = None
+    updates_lost_share: float | None = None
+    updates_duplicated_share: float | None = None
     peak_memory_hbm_bytes: float | None = None
     peak_memory_host_bytes: float | None = None
     notes: tuple[str, ...] = ()
@@ -224,6 +227,8 @@ def row_of(run: Run, policy: str) -> Row:
         plain_sum_of_raw_parts_ms=sum(raw[kind] for kind in SUMMED),
         staleness_declared_steps=report.staleness_steps["declared"],
         staleness_observed_max_steps=report.staleness_steps["observed_max"],
+        updates_lost_share=report.updates["lost_share"],
+        updates_duplicated_share=report.updates["duplicated_share"],
         peak_memory_hbm_bytes=report.peak_memory_bytes["hbm"],
         peak_memory_host_bytes=report.peak_memory_bytes["host"],
         notes=(*report.notes, *(f"beyond data: {what}" for what in report.extrapolated)),

@@ -31,6 +31,7 @@ NUMBERS = (
     "interference_ms",
     *(f"busy_{what}_share" for what in BUSY),
     *(f"staleness_{what}_steps" for what in ("declared", "observed_max", "observed_mean")),
+    *("updates_lost_share", "updates_duplicated_share"),
     *(f"peak_memory_{place}_bytes" for place in ("hbm", "host")),
     *("usd_per_million_samples", "joules_per_sample"),
 )

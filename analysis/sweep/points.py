@@ -92,6 +92,7 @@ def numbers(report: StepReport) -> Record:
         "staleness_declared_steps": stale["declared"],
         "staleness_observed_max_steps": stale["observed_max"],
         "staleness_observed_mean_steps": stale["observed_mean"],
+        **{f"updates_{name}": share for name, share in report.updates.items()},
         **{f"peak_memory_{place}_bytes": memory.get(place) for place in ("hbm", "host")},
         "usd_per_million_samples": cost.get("usd_per_million_samples"),
         "joules_per_sample": cost.get("joules_per_sample"),

@@ -8,7 +8,7 @@ from simulator.quantities import NOTHING, Work
 
 KINDS = frozenset({"compute", "input", "lookup", "all_to_all", "all_reduce", "parameter_server"})
 COMPUTE_STREAM = "compute"
-SELECTORS = ("all", "shared", "missing", "next", "later", "single", "expired", "hot", "cold")
+SELECTORS = ("all", "shared", "missing", "next", "later", "single", "expired", "hot", "cold", "own")
 
 
 @dataclass(frozen=True)
@@ -19,12 +19,15 @@ class Access:
     them as well) or `missing` (no batch used them within the last `within`); by their use after, `next`
     (the next batch uses them), `expired` (none of the next `within` does), `single` (expired, and looked
     up once in all ranks' batches) or `later` (neither `next` nor `single`); by how popular they are, `hot`
-    (of those that every rank holds for good) or `cold` (the others).
+    (of those that every rank holds for good) or `cold` (the others); by whose update it is, `own` (the one
+    that the rank has made itself, not those of other ranks).
 
     A store with a place for each batch is a buffer, and `of` says how many batches back the touched
     place belongs to (1: the one that the previous batch trained on); None means a store that persists,
     such as the tables in host memory. `late` says how many batches later than a key's own the stage
-    touches it. Raises InputError for an unknown selector.
+    touches it. A write replaces what its place holds; with `adds` it adds the batch's update to that, as an
+    optimizer does in place, or a parameter server: what others have written there meanwhile stays. Raises
+    InputError for an unknown selector.
     """
 
     store: str
@@ -32,6 +35,7 @@ class Access:
     of: int | None = 0
     within: int = 0
     late: int = 0
+    adds: bool = False
 
     def __post_init__(self) -> None:
         """Refuse selectors that nobody knows."""
@@ -48,7 +52,8 @@ class Stage:
     `work` is an amount, never a duration. `after` holds stages of the same batch, as objects, so
     that order is acyclic by construction. `ahead` issues the stage that many batches early;
     `every` and `phase` run it in every P-th batch only (batches b with b mod every = phase).
-    `reads` and `writes` declare the stores it touches. Raises InputError on impossible values.
+    `reads` and `writes` declare the stores it touches. Raises InputError on impossible values, such as a
+    read that adds.
     """
 
     name: str
@@ -70,6 +75,8 @@ class Stage:
             )
         if self.ahead < 0 or self.every < 1 or not 0 <= self.phase < self.every:
             raise InputError(f'stage "{self.name}": needs ahead >= 0, every >= 1 and 0 <= phase < every')
+        if any(read.adds for read in self.reads):
+            raise InputError(f'stage "{self.name}": a read cannot add, only a write can')
 
 
 @dataclass(frozen=True, eq=False)

@@ -102,7 +102,8 @@ class Bagpipe:
         now = Stage("sync_now", "all_reduce", AllReduceWork(_bytes(urgent)), after=after)
         both = rows.synchronized
         used = InTurn((rows.taken_apart(both), rows.update(both), rows.update(rows.no_sync_of_one)))
-        apply = Stage("apply", "compute", used, after=[now], reads=self._applied, writes=self._applied)
+        updated = tuple(replace(one, adds=True) for one in self._applied)
+        apply = Stage("apply", "compute", used, after=[now], reads=self._applied, writes=updated)
         later = Stage("sync_later", "all_reduce", AllReduceWork(_bytes(patient)), after=[apply])
         return now, later, apply
 

@@ -30,7 +30,8 @@ class Policy(Protocol):
     """Anything that turns a step's quantities into a pipeline, with its promise beside it.
 
     A policy that works on some hardware or sharding only says so in `needs`, in words of `REQUIREMENTS`;
-    one without the attribute works anywhere.
+    one without the attribute works anywhere. One that throws updates of rows away says `loses_updates`; one
+    without the attribute promises that each update is applied once, sooner or later.
     """
 
     @property
@@ -96,6 +97,16 @@ class InterBatch(ABC):
     staleness_steps: ClassVar[int] = 0
     needs: ClassVar[tuple[str, ...]] = ()
     arranges_exchange: ClassVar[bool] = False
+
+    @property
+    def loses_updates(self) -> bool:
+        """Whether updates of rows may be overwritten by older rows, and so be lost for good."""
+        return False
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What must be said beside the numbers of a run."""
+        return ()
 
     @abstractmethod
     def embed(self, step: TrainStep, intra_batch: IntraBatch) -> Pipeline:

@@ -48,10 +48,11 @@ class Fae:
         passes = dense(step, [fetch], [BROUGHT, HOT])
         size = float(width_total(rows.hot))
         sync = Stage("sync_hot", "all_reduce", AllReduceWork(size), after=[passes.last, passes.optimizer])
-        apply = Stage("apply", "compute", rows.update, after=[sync], reads=(HOT,), writes=(HOT,))
+        updated = (replace(HOT, adds=True),)
+        apply = Stage("apply", "compute", rows.update, after=[sync], reads=(HOT,), writes=updated)
         work = served.push(rows.cold)
         push = Stage("push", "parameter_server", work, after=[passes.last])
-        done = all_in(step, "all_pushed", push, (COLD, COLD))
+        done = all_in(step, "all_pushed", push, (COLD, replace(COLD, adds=True)))
         streams = {
             "loader": [read],
             "copy": [inputs],

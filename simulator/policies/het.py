@@ -1,9 +1,10 @@
 """HET: caches of rows with bounded staleness. A worker trains on its copy until it is too old.
 
-Rows that the worker has not used lately are fetched when a batch needs them. Its own updates stay in its
-cache; every `staleness` + 1 batches it pushes them and, when all workers have, fetches what it keeps anew.
-Between, it does not see what others have learned. HET (arXiv 2112.07221) keeps a clock for each row; here all
-rows of all caches meet the servers together, which moves as many rows (our simplification).
+Rows that the worker has not used lately are fetched when a batch needs them. Its own updates are added to
+its cache, so it sees them at once; every `staleness` + 1 batches it pushes them and, when all workers have,
+fetches what it keeps anew. Between, it does not see what others have learned. HET (arXiv 2112.07221) keeps
+a clock for each row; here all rows of all caches meet the servers together, which moves as many rows (our
+simplification).
 """
 
 from collections.abc import Sequence
@@ -62,7 +63,8 @@ class Het:
         fetch = self._fetch(step, rows, [collect, refresh])
         passes = dense(step, [fetch], [CACHE])
         work = rows.update(rows.distinct)
-        update = Stage("update", "compute", work, [passes.optimizer], reads=(PENDING,), writes=(PENDING,))
+        mine = (replace(PENDING, adds=True), replace(CACHE, keys="own", adds=True))
+        update = Stage("update", "compute", work, [passes.optimizer], reads=(CACHE, PENDING), writes=mine)
         streams = {
             "loader": [read],
             "copy": [inputs],
@@ -84,7 +86,7 @@ class Het:
         every, served = self.staleness + 1, step.served
         mine, theirs = (replace(store, late=every) for store in (PENDING, HOST))
         push = Stage("push", "parameter_server", served.push(rows.used), [collect], every=every)
-        done = replace(all_in(step, "all_pushed", push, (theirs, theirs)), reads=(mine, theirs))
+        done = all_in(step, "all_pushed", push, (mine, replace(theirs, adds=True)))
         refresh = Stage(
             "refresh", "parameter_server", served.fetch(rows.kept), [done], every=every,
             reads=(HOST,), writes=(CACHE,),

@@ -43,6 +43,16 @@ class Nested:
         return self.inter_batch.staleness_steps + self.intra_batch.staleness_steps
 
     @property
+    def loses_updates(self) -> bool:
+        """That of the policy across batches: within a batch rows are updated once."""
+        return self.inter_batch.loses_updates
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Those of the policy across batches."""
+        return self.inter_batch.remarks
+
+    @property
     def micro_batches(self) -> int:
         """How many parts a batch is computed in."""
         return self.intra_batch.micro_batches

@@ -6,7 +6,7 @@ each writes back an even part. So do the scripts of the authors (github.com/uw-m
 turns in writing everything back.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from simulator.pipeline import Carry, Pipeline, Stage
@@ -48,7 +48,8 @@ class NoCache:
         passes = dense(step, [fetch], [ROWS])
         sync = Stage("sync", "all_reduce", AllReduceWork(size), after=[passes.last, passes.optimizer])
         used = InTurn((rows.taken_apart(both), rows.update(self._fetched(rows))))
-        apply = Stage("apply", "compute", used, after=[sync], reads=(ROWS,), writes=(ROWS,))
+        updated = (replace(ROWS, adds=True),)
+        apply = Stage("apply", "compute", used, after=[sync], reads=(ROWS,), writes=updated)
         work = served.write(rows.written)
         back = Stage("write_back", "parameter_server", work, after=[apply])
         done = all_in(step, "all_written", back, (ROWS, HOST))

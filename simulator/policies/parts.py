@@ -53,9 +53,19 @@ def retrieve_rows(step: TrainStep, route: Stage, ahead: int = 0) -> Stage:
 
 
 def write_back(step: TrainStep, after: Sequence[Stage]) -> Stage:
-    """Updated rows return from the device buffer to where tables live."""
+    """Updated rows return from the device buffer to where tables live, in the place of what is there."""
     reads, writes = buffered(step, ROWS), buffered(step, HOST)
     return Stage("write_back", step.lookup_kind, step.write_back, after, reads=reads, writes=writes)
+
+
+def add_back(step: TrainStep, after: Sequence[Stage]) -> Stage:
+    """The updates of rows, not the rows, go to where tables live and are added to what is there.
+
+    So nothing is lost where other batches have written since the rows were read. `TrainStep.add_back` says
+    what it takes.
+    """
+    reads, writes = buffered(step, ROWS), buffered(step, replace(HOST, adds=True))
+    return Stage("write_back", step.lookup_kind, step.add_back, after, reads=reads, writes=writes)
 
 
 def exchange_rows(micro: MicroStep, rows: Stage, label: str = "") -> Stage:
@@ -136,7 +146,7 @@ def update(
     row update: `lookup` where it runs beside the dense passes and not among them.
     """
     work, used = step.sparse_update(len(sends)), rows_of(step.placed)
-    rows = Stage("sparse_update", kind, work, after=sends, reads=(used,), writes=(used,))
+    rows = Stage("sparse_update", kind, work, after=sends, reads=(used,), writes=(replace(used, adds=True),))
     dense = Stage("optimizer", "compute", step.optimizer, after=[*reduces, last])
     if not step.synchronize_every:
         return Updates(rows, dense, (dense, rows))

@@ -6,7 +6,7 @@ wait for each other. Source: arXiv 2501.10546 (coalescing; by a machine review o
 What a call costs is measured (docs/concepts/server_policies.md).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from simulator.pipeline import Carry, Pipeline, Stage
@@ -54,7 +54,7 @@ def _plan(step: TrainStep, calls: Calls) -> Pipeline:
     passes = dense(step, [fetch], [ROWS])
     work = served.push(served.batch_rows, calls)
     push = Stage("push", "parameter_server", work, after=[passes.last])
-    done = all_in(step, "all_pushed", push, (HOST, HOST))
+    done = all_in(step, "all_pushed", push, (HOST, replace(HOST, adds=True)))
     streams = {
         "loader": [read],
         "copy": [inputs],

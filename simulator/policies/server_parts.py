@@ -48,7 +48,10 @@ def moved(fetched: Rows, returned: Rows) -> tuple[float, float]:
 
 
 def all_in(step: TrainStep, name: str, sent: Stage, accesses: tuple[Access, Access]) -> Stage:
-    """Servers have what all workers `sent`, and write it: `accesses` are what is read and written."""
+    """Servers have what all workers `sent`, and write it: `accesses` are what is read and written.
+
+    Where gradients were sent, servers add an update to their rows; where rows were, those replace them.
+    """
     read, write = accesses
     work = step.served.all_in
     return replace(sent, name=name, work=work, after=(sent,), reads=(read,), writes=(write,))

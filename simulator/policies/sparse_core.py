@@ -16,6 +16,7 @@ from simulator.policies.base import Policy
 from simulator.policies.parts import (
     Ahead,
     Updates,
+    add_back,
     copy_inputs,
     read_inputs,
     reduced_backward,
@@ -41,7 +42,8 @@ class _Life:
     done: Updates
 
     @classmethod
-    def of(cls, step: TrainStep) -> "_Life":
+    def of(cls, step: TrainStep, early: bool = False) -> "_Life":
+        """Rows that are gathered `early`, before the scatter of the batch before, go back as updates."""
         read = read_inputs(step)
         inputs = copy_inputs(step, read)
         gather = _gather(step, inputs)
@@ -51,7 +53,7 @@ class _Life:
         pack = Stage("pack", "lookup", micro.expansion, after=[back.computes[-1]])
         send = send_gradients(micro, pack)
         done = update(step, [send], back.reduces, back.computes[-1], kind="lookup")
-        written = write_back(step, [done.rows])
+        written = (add_back if early else write_back)(step, [done.rows])
         rows = [stage for stage in done.computes if stage is not done.dense]
         dense, reduces = (ahead, *back.computes, done.dense), (*back.reduces, *done.reduces)
         return cls((read, inputs), gather, dense, reduces, (pack, send, *rows, written), done)
@@ -111,4 +113,4 @@ class SparseCorePipelined(Policy):
 
     def plan(self, step: TrainStep) -> Pipeline:
         """Return gather+2, forward+1, backward+1 and scatter."""
-        return _Life.of(step).plan(gathered=2, trained=1)
+        return _Life.of(step, early=True).plan(gathered=2, trained=1)

@@ -9,7 +9,9 @@ the device. Schedules as in the docstrings of `torchrec/distributed/train_pipeli
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar
+from typing import Annotated, ClassVar
+
+from annotated_types import Ge
 
 from simulator.pipeline import Access, Buffer, Carry, Pipeline, Stage
 from simulator.policies.base import Fragment, InterBatch, IntraBatch
@@ -17,6 +19,7 @@ from simulator.policies.parts import (
     HOST,
     ROWS,
     Ahead,
+    add_back,
     buffered,
     copy_inputs,
     read_inputs,
@@ -26,6 +29,8 @@ from simulator.policies.parts import (
     write_back,
 )
 from simulator.sharding.step import TrainStep
+
+STASH = "stashed dense gradients"
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,8 +152,16 @@ def _expired_rows(step: TrainStep, part: Fragment) -> Stage:
 
 @dataclass(frozen=True)
 class SemiSync(InterBatch):
-    """Rows are looked up and exchanged one batch ahead: each batch trains on rows one update old."""
+    """Rows are looked up and exchanged one batch ahead: each batch trains on rows one update old.
 
+    The fused row optimizer updates tables where they live: updates are added to what is there, and none is
+    lost. With `stash_gradients` dense parameters are as late as rows: a batch's optimizer applies the dense
+    gradients of the batch before, and does not wait for its own all-reduces. The first `start_batch` batches
+    train synchronously before that begins; a run shows the steps after them, so it changes no number here.
+    """
+
+    stash_gradients: bool = False
+    start_batch: Annotated[int, Ge(0)] = 0
     consistency: ClassVar[str] = "stale"
     staleness_steps: ClassVar[int] = 1
     arranges_exchange: ClassVar[bool] = True
@@ -157,6 +170,27 @@ class SemiSync(InterBatch):
         """Return read+4, inputs+3, route+2, retrieve+1 and the fragment's exchange a batch ahead."""
         early = _Early.of(step, intra_batch.micro_batches, copied=3, routed=2, retrieved=1)
         part = _exchanged_ahead(intra_batch.fragment(step, early.retrieve))
-        back = write_back(step, [part.rows_updated])
-        current = [Carry(back, to=early.retrieve, lag=2), *settled(back, part)]
-        return Pipeline(early.beside(part, back), current, updates=[*part.updates, back])
+        part, stashed = _stashed(part) if self.stash_gradients else (part, [])
+        back = add_back(step, [part.rows_updated])
+        carries = [Carry(back, to=early.retrieve, lag=2), *settled(back, part), *stashed]
+        caches = {STASH: step.dense_gradient_bytes} if self.stash_gradients else {}
+        return Pipeline(early.beside(part, back), carries, updates=[*part.updates, back], caches=caches)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Say what the run does not show."""
+        if not self.start_batch:
+            return ()
+        return (f"the first {self.start_batch} batches train synchronously; the steps shown come after them",)
+
+
+def _stashed(part: Fragment) -> tuple[Fragment, list[Carry]]:
+    """Return `part` with its dense update a batch late, and what that waits for in the batch before."""
+    dense = part.updates[-1]
+    reduces = [stage for stage in dense.after if stage.kind == "all_reduce"]
+    late = replace(dense, after=[stage for stage in dense.after if stage.kind != "all_reduce"])
+    streams = {
+        name: [late if one is dense else one for one in stages] for name, stages in part.streams.items()
+    }
+    part = replace(part, streams=streams, updates=(*part.updates[:-1], late))
+    return part, [Carry(reduce, to=late) for reduce in reduces]

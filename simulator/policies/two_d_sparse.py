@@ -37,6 +37,16 @@ class TwoDSparse(InterBatch):
         return self.inter_batch.staleness_steps
 
     @property
+    def loses_updates(self) -> bool:
+        """That of the policy across batches."""
+        return self.inter_batch.loses_updates
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """Those of the policy across batches."""
+        return self.inter_batch.remarks
+
+    @property
     def arranges_exchange(self) -> bool:  # type: ignore[override]
         """Whether the policy across batches moves the exchange of rows."""
         return self.inter_batch.arranges_exchange

@@ -18,8 +18,9 @@ class StepReport:
     to `step_ms["mean"]`. `raw_ms` is how long each kind of stage takes in all, hidden
     or not, and `interference_ms` what sharing cost all stages together. `lower_bound_ms` and
     `bottleneck` come from the critical cycle. Bandwidths of `collectives` are GB/s (10^9 bytes), as
-    nccl-tests prints them. Observed staleness, `interval_ms` and `cost` are None where nothing is
-    known. `notes` must be shown wherever the numbers are.
+    nccl-tests prints them. `updates` are the shares of all updates of rows that are lost for good or applied
+    twice. They, observed staleness, `interval_ms` and `cost` are None where nothing is known. `notes` must be
+    shown wherever the numbers are.
     """
 
     scenario: str
@@ -38,6 +39,7 @@ class StepReport:
     interference_ms: float
     busy_share: dict[str, float]
     staleness_steps: dict[str, float | None]
+    updates: dict[str, float | None]
     peak_memory_bytes: dict[str, float]
     collectives: list[dict[str, Any]]
     lower_bound_ms: float

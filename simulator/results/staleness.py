@@ -1,4 +1,4 @@
-"""Staleness observed: which updates the rows contain that a batch trains on, read off the timeline.
+"""Staleness observed: which updates are missing from the rows that a batch trains on, read off the timeline.
 
 Stages declare what they read and write. For a key that batch k uses and that batch k - gap used
 last, a synchronous run would have read the version after k - gap's update. Whether this run did
@@ -8,13 +8,24 @@ follows from who wrote the row, when, and from what (`staleness_replay`).
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from simulator.pipeline import Access, Pipeline, Stage
-from simulator.results.staleness_replay import Key, Replay, Value
+import numpy as np
+
+from simulator.pipeline import Pipeline, Stage
+from simulator.results.key_classes import (
+    KeyClass,
+    Reuse,
+    accesses,
+    always_used,
+    classes,
+    drawn_keys,
+    longest_gap,
+    used_twice,
+)
+from simulator.results.staleness_replay import Counts, Keys, Replay
 from simulator.results.timeline import Timeline
 
 ALL_GAPS = 32  # up to here every gap between two uses is looked at, beyond only some
-TELL_SINGLE = ("single", "later")
-TELL_HOT = ("hot", "cold")
+BEFORE = 24  # batches that a key which all batches use is followed through, beyond the longest gap
 
 
 @dataclass(frozen=True)
@@ -22,51 +33,26 @@ class Staleness:
     """How many updates are missing from the rows that batches train on.
 
     `observed_max` is the age, in batches, of the oldest update that is missing from a key that uses
-    it; `observed_mean` counts missing updates per row over the rows of a batch. `where` says which batch
-    reads which keys too early (empty: none does).
+    it, as far back as is looked; `observed_mean` counts missing updates per row over the rows of a batch.
+    `where` says which batch reads which keys too early (empty: none does). `late_max` is the same age for
+    keys that were used once before: those lack what comes late, but nothing that is lost for good.
     """
 
     observed_max: int
     observed_mean: float
     where: str = field(default="", compare=False)
+    late_max: int = field(default=0, compare=False)
 
 
-def observe(
-    timeline: Timeline, column: int, batches: Sequence[int], shares: Sequence[float]
-) -> Staleness | None:
+def observe(timeline: Timeline, column: int, batches: Sequence[int], reuse: Reuse) -> Staleness | None:
     """Return the staleness seen in `batches` on `column`, or None where no stage says what it reads.
 
-    `shares[gap - 1]` is the share of a batch's rows that were last used `gap` batches ago; keys that
-    have not been used for longer than that are not looked at.
+    Keys that have not been used for longer than `reuse` has shares of gaps are not looked at.
     """
-    pipeline = timeline.graph.pipeline
-    seen = readers(pipeline)
+    seen = readers(timeline.graph.pipeline)
     if not seen or not batches:
         return None
-    keys = _Keys(Replay(timeline, column, seen), list(_sampled(pipeline, shares)), _Classes.of(pipeline))
-    found = [one for place in range(len(seen)) for one in keys.read_by(place, batches)]
-    worst = max(found, key=lambda one: one.observed_max)
-    return Staleness(worst.observed_max, sum(one.observed_mean for one in found) / len(found), worst.where)
-
-
-def longest_gap(pipeline: Pipeline) -> int:
-    """Return how many batches back an update can lie that a stage of `pipeline` may treat unlike older ones.
-
-    That is as far as a stage works ahead, as seldom as one runs, as far as a selector looks, or as late as
-    one touches what it selects; and one batch more on either side.
-    """
-    reach = [number for stage in pipeline.stages for number in (stage.ahead, stage.every)]
-    reach += [number for one in _accesses(pipeline) for number in (one.within, one.late)]
-    return max(reach, default=0) + 2
-
-
-def _accesses(pipeline: Pipeline) -> Iterator[Access]:
-    return (one for stage in pipeline.stages for one in (*stage.reads, *stage.writes))
-
-
-def geometric(shared: float, gaps: int = 5) -> list[float]:
-    """Return shares by gap when each row of a batch is in the one before with probability `shared`."""
-    return [shared * (1.0 - shared) ** gap for gap in range(gaps)]
+    return _Observer(timeline, column, seen, batches, reuse).staleness()
 
 
 def readers(pipeline: Pipeline) -> list[Stage]:
@@ -87,8 +73,8 @@ def _sampled(pipeline: Pipeline, shares: Sequence[float]) -> Iterator[tuple[int,
 
     A gap beyond the short ones stands for those up to the next that is looked at.
     """
-    accesses = _accesses(pipeline)
-    edges = {edge for one in accesses for edge in (one.within, one.late)} | {s.every for s in pipeline.stages}
+    touched = list(accesses(pipeline))
+    edges = {edge for one in touched for edge in (one.within, one.late)} | {s.every for s in pipeline.stages}
     near = {edge + step for edge in edges for step in (-1, 0, 1, 2)}
     doubled = {ALL_GAPS * 2**power for power in range(12)}
     wanted = {*range(1, ALL_GAPS + 1), *near, *doubled, len(shares)}
@@ -98,72 +84,90 @@ def _sampled(pipeline: Pipeline, shares: Sequence[float]) -> Iterator[tuple[int,
 
 
 @dataclass(frozen=True)
-class _Classes:
-    """The classes of keys that some stage treats apart.
+class _Miss:
+    """An update that a reader missed in a batch: how old, of keys of which `kind`, with which `uses`.
 
-    `single_from` is the shortest gap from which on that may be keys which were looked up once; `hot`: whether
-    the most popular keys are.
+    `last`: it is the update of their last use.
     """
 
-    single_from: float
-    hot: bool
-
-    @classmethod
-    def of(cls, pipeline: Pipeline) -> "_Classes":
-        single = [one.within + 1.0 for one in _accesses(pipeline) if one.keys in TELL_SINGLE]
-        return cls(min(single, default=float("inf")), any(o.keys in TELL_HOT for o in _accesses(pipeline)))
-
-    def names(self, gap: float = 0) -> Iterator[tuple[str, bool, bool]]:
-        """Yield each class of keys used `gap` batches apart: what they are called, single, hot."""
-        for single in (False, True) if gap >= self.single_from else (False,):
-            for hot in (False, True) if self.hot else (False,):
-                popular = ("cold ", "hot ")[hot] if self.hot else ""
-                yield f"{'single-use ' if single else ''}{popular}", single, hot
+    reader: int
+    batch: int
+    age: int
+    kind: KeyClass
+    uses: str
+    last: bool
 
 
 @dataclass(frozen=True, eq=False)
-class _Keys:
-    """Keys of which it is looked up what each reader saw: one that every batch uses, others used twice.
+class _Observer:
+    """Looks up what each reader saw in `batches`: of keys that every batch uses, and of keys used twice."""
 
-    `gaps` are those between the two uses, with their shares; each is looked at in all `classes` of keys.
-    """
+    timeline: Timeline
+    column: int
+    seen: Sequence[Stage]
+    batches: Sequence[int]
+    reuse: Reuse
 
-    replay: Replay
-    gaps: Sequence[tuple[int, float]]
-    classes: _Classes
+    def staleness(self) -> Staleness:
+        """Return the oldest miss, and misses per row: of a row's last use, and of its uses before that."""
+        gaps = dict(_sampled(self.timeline.graph.pipeline, self.reuse.shares))
+        found = [*self._always(), *self._twice([gap for gap in gaps if gap > 1])]
+        if not found:
+            return Staleness(0, 0.0)
+        worst = max(found, key=lambda miss: miss.age)
+        last = {(miss.reader, miss.batch, miss.age) for miss in found if miss.last}
+        missing = sum(gaps.get(age, 0.0) for _, _, age in sorted(last)) / len(self.batches) / len(self.seen)
+        missed = list(dict.fromkeys(miss.kind for miss in found if miss.age > 1))
+        older = self._older(missed) if missed else 0.0
+        where = f"batch {worst.batch}, {worst.kind.name}keys {worst.uses}"
+        return Staleness(worst.age, missing + older, where, max((age for _, _, age in last), default=0))
 
-    def read_by(self, reader: int, batches: Sequence[int]) -> Iterator[Staleness]:
-        """Yield what the reader at this place of the replay saw in each batch."""
-        uses = range(max(batches) + 2)
-        steady = {
-            name: self.replay.contents(Key(uses, single, hot))[reader]
-            for name, single, hot in self.classes.names()
-        }
-        for batch in batches:
-            ages = [
-                (_behind(held[batch], batch), f"batch {batch}, {name}keys that every batch uses")
-                for name, held in steady.items()
-            ]
-            missing = 0.0
-            for gap, share in self.gaps:
-                held_by = self._held(reader, batch, gap, steady)
-                if missed := [name for name, held in held_by if batch - gap not in held]:
-                    missing += share
-                    ages.append((gap, f"batch {batch}, {missed[0]}keys last used by batch {batch - gap}"))
-            oldest, where = max(ages, key=lambda age: age[0])
-            yield Staleness(oldest, missing, where if oldest else "")
+    @property
+    def _first(self) -> int:
+        """The batch from which on keys that are used often are followed."""
+        return max(0, min(self.batches) - longest_gap(self.timeline.graph.pipeline) - BEFORE)
 
-    def _held(
-        self, reader: int, batch: int, gap: int, steady: Mapping[str, Mapping[int, Value]]
-    ) -> Iterator[tuple[str, Value]]:
-        """Yield each class of keys used `gap` batches ago, with the updates in its row."""
-        if gap == 1:
-            yield from ((name, held[batch]) for name, held in steady.items())
-        elif gap <= batch:
-            for name, single, hot in self.classes.names(gap):
-                yield name, self.replay.contents(Key((batch - gap, batch), single, hot))[reader][batch]
+    def _always(self) -> Iterator[_Miss]:
+        """Yield, of each class of keys that every batch uses, the oldest miss, and that of the last use."""
+        kinds = classes(self.timeline.graph.pipeline, 1)
+        read = self._read(always_used(self._first, max(self.batches), kinds), self.batches)
+        for (reader, batch), counts in read.items():
+            for key, kind in enumerate(kinds):
+                missed = np.flatnonzero(counts[key, : batch - self._first] == 0)
+                if len(missed):
+                    ages = {batch - self._first - int(missed[at]) for at in (0, -1)}
+                    for age in sorted(ages):
+                        yield _Miss(reader, batch, age, kind, "that every batch uses", age == 1)
 
+    def _twice(self, gaps: Sequence[int]) -> Iterator[_Miss]:
+        """Yield the misses of keys that were used once before, so many batches ago."""
+        pipeline = self.timeline.graph.pipeline
+        twice = [
+            (batch, gap, kind)
+            for batch in self.batches
+            for gap in gaps
+            if gap <= batch
+            for kind in classes(pipeline, gap)
+        ]
+        read = self._read(used_twice(twice), self.batches) if twice else {}
+        for reader in range(len(self.seen)):
+            for key, (batch, gap, kind) in enumerate(twice):
+                if not read[reader, batch][key, 0]:
+                    yield _Miss(reader, batch, gap, kind, f"last used by batch {batch - gap}", True)
 
-def _behind(held: frozenset[int], batch: int) -> int:
-    """Return how many of the latest updates a key lacks that every batch uses."""
-    return next((gap - 1 for gap in range(1, batch + 1) if batch - gap in held), batch)
+    def _older(self, kinds: Sequence[KeyClass]) -> float:
+        """Return how many updates beside that of its last use a row lacks, on average of drawn rows."""
+        followed = range(self._first, max(self.batches) + 1)
+        keys = drawn_keys(followed, self.reuse, self.batches, kinds)
+        read = self._read(keys, self.batches)
+        lacking = 0
+        for (_, batch), counts in read.items():
+            mine = np.arange(self.batches.index(batch), len(counts), len(self.batches))
+            used = keys.uses[: batch - self._first, mine].T
+            missing = used & (counts[mine, : batch - self._first] == 0)
+            last = used & (np.cumsum(used[:, ::-1], axis=1)[:, ::-1] == 1)
+            lacking += int(missing.sum()) - int((missing & last).sum())
+        return lacking / (len(self.seen) * len(keys.single))
+
+    def _read(self, keys: Keys, batches: Sequence[int]) -> Mapping[tuple[int, int], Counts]:
+        return Replay(self.timeline, self.column, self.seen, keys).read_in(batches)

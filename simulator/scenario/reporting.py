@@ -39,6 +39,7 @@ def make_report(run: Run) -> StepReport:
         interference_ms=sum(interference.values()),
         busy_share=busy_shares(run),
         staleness_steps=_staleness(run),
+        updates=_updates(run),
         peak_memory_bytes=run.memory.totals(),
         collectives=collective_rows(run.timeline.graph, scenario.costs),
         lower_bound_ms=run.lower_bound_ns / 1e6,
@@ -135,6 +136,14 @@ def _staleness(run: Run) -> dict[str, float | None]:
     }
 
 
+def _updates(run: Run) -> dict[str, float | None]:
+    fate = run.updates
+    return {
+        "lost_share": fate.lost_share if fate else None,
+        "duplicated_share": fate.duplicated_share if fate else None,
+    }
+
+
 def _cost(run: Run, step_s: float) -> dict[str, float] | None:
     """Return cost per sample where the catalog knows a price or a power."""
     cluster = run.scenario.cluster
@@ -164,6 +173,7 @@ def notes(run: Run) -> list[str]:
         for (kind, why), ms in held.items()
     ]
     said = _pace(run) + busiest_server(graph) + unused(run.scenario)
+    said += getattr(run.scenario.policy, "remarks", ())
     said += unlike_priced(run.scenario.spec.cluster, run.scenario.cluster)
     return explained + said + assumptions(run.scenario)
 

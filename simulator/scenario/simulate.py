@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import fsum
 
 import numpy as np
 
@@ -13,14 +12,17 @@ from simulator.engine.events import Progress, run_events
 from simulator.engine.recurrence import run_recurrence
 from simulator.errors import InputError, did_you_mean
 from simulator.results.bottleneck import Bottleneck, find_bottleneck
+from simulator.results.conservation import Updates, conserved
 from simulator.results.copies import with_copies
 from simulator.results.exposed import Breakdown, break_down
+from simulator.results.key_classes import Reuse, longest_gap
 from simulator.results.memory import Memory
 from simulator.results.report import StepReport
-from simulator.results.staleness import Staleness, longest_gap, observe
+from simulator.results.staleness import Staleness, observe
 from simulator.results.timeline import Timeline
 from simulator.scenario.memory import checked_memory, fitting_memory
 from simulator.scenario.nominal import nominal_ns
+from simulator.scenario.reuse import reuse_of
 from simulator.scenario.run_spec import FoldSpec
 from simulator.scenario.scenario import Scenario
 
@@ -77,26 +79,18 @@ class Run:
         """What the last counted batches saw, whole periods of them."""
         period = self.timeline.graph.period
         seen = range(max(self.first, self.last - max(3, period)), self.last)
-        own = observe(self.timeline, self.column, seen, self._gap_shares)
+        own = observe(self.timeline, self.column, seen, self._reuse)
         return with_copies(own, self.timeline, self.column, seen)
 
-    @property
-    def _gap_shares(self) -> list[float]:
-        """Share of a batch's rows by how many batches ago they were last used, as far as that matters."""
-        scenario, longest = self.scenario, longest_gap(self.timeline.graph.pipeline)
-        asked = [
-            (t.popularity, t.draws(scenario.workload.batch) * self.timeline.ranks)
-            for t in scenario.workload.tables
-        ]
-        rows = [popularity.distinct(lookups) for popularity, lookups in asked]
-        return [
-            fsum(
-                count * popularity.gap_share(lookups, gap)
-                for count, (popularity, lookups) in zip(rows, asked, strict=True)
-            )
-            / fsum(rows)
-            for gap in range(1, longest + 1)
-        ]
+    @cached_property
+    def updates(self) -> Updates | None:
+        """Which shares of the updates of rows are lost or applied twice, on the slowest rank."""
+        return conserved(self.timeline, self.column, self._reuse)
+
+    @cached_property
+    def _reuse(self) -> Reuse:
+        longest = longest_gap(self.timeline.graph.pipeline)
+        return reuse_of(self.scenario.workload, self.timeline.ranks, longest)
 
     @property
     def hosts_shared(self) -> bool:

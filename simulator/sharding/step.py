@@ -172,6 +172,16 @@ class TrainStep:
         return _write_back(self.traffic)
 
     @property
+    def add_back(self) -> Work:
+        """The updates of rows go there and are added to the rows, at the price of `write_back`.
+
+        An update is as wide as its row, so the way there is the same. In memory we assume that it is, too: a
+        store to a row that no cache holds first reads its lines (write-allocate), so reading the row to add
+        to it brings nothing over the bus that the store does not bring; the additions themselves are free.
+        """
+        return self.write_back
+
+    @property
     def write_back_expired(self) -> Work:
         """The same for rows that the next batch does not use: as many as come new to the device."""
         return _write_back(self.kept)
@@ -196,6 +206,11 @@ class TrainStep:
         """What a batch as large as all batches of an interval, at all copies, would touch."""
         copies = self.placed.plan.replicas.count
         return self._traffic(self.workload.batch * self.synchronize_every * copies)
+
+    @property
+    def dense_gradient_bytes(self) -> float:
+        """Bytes of the dense gradients that a rank holds, in fp32."""
+        return 4.0 * self.workload.model.quantities().parameters
 
     @property
     def optimizer(self) -> Work:

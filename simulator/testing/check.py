@@ -11,9 +11,11 @@ from simulator.engine.recurrence import run_recurrence
 from simulator.errors import RecscaleError
 from simulator.pipeline import MarkedGraph, Pipeline, compile_pipeline
 from simulator.policies.base import CONSISTENCY, Policy
+from simulator.results.conservation import conserved
 from simulator.results.exposed import break_down
+from simulator.results.key_classes import Reuse, longest_gap
 from simulator.results.memory import scheduled_memory
-from simulator.results.staleness import geometric, longest_gap, observe, readers
+from simulator.results.staleness import observe, readers
 from simulator.results.timeline import Timeline
 from simulator.sharding import TrainStep
 from simulator.testing.error import PolicyError
@@ -38,6 +40,8 @@ def check_policy(policy: Policy, step: TrainStep | None = None) -> None:
     - both engines, folded or not, give the same times, and compute + exposed time is the step;
     - no batch of a whole period trains on rows that lack an update older than `staleness_steps` (0:
       synchronous), however many batches ago they were last used;
+    - no update of a row is applied twice, and none is lost for good unless the policy says so in
+      `loses_updates` (then `staleness_steps` is about updates that are late, not about lost ones);
     - rows are exchanged once per batch and their gradients once, as bytes, when the batch is
       exchanged in `policy.micro_batches` parts (1 when it says nothing); all bytes sent are received;
     - a policy that needs servers and exchanges nothing moves as many bytes of rows to each rank, and as
@@ -137,12 +141,29 @@ def _check_run(policy: Policy, graph: MarkedGraph, durations: Durations) -> None
     first = _first(graph)
     last = timeline.batches - _deepest(graph) - graph.period
     break_down(timeline, timeline.slowest_column, first, last)
-    shares = geometric(SHARED, longest_gap(graph.pipeline))
-    seen = observe(timeline, timeline.slowest_column, range(first, last), shares)
-    if seen and seen.observed_max > policy.staleness_steps:
+    reuse = Reuse.alike(SHARED, longest_gap(graph.pipeline))
+    seen = observe(timeline, timeline.slowest_column, range(first, last), reuse)
+    loses = getattr(policy, "loses_updates", False)
+    observed = 0 if seen is None else seen.late_max if loses else seen.observed_max
+    if seen and observed > policy.staleness_steps:
         raise PolicyError(
-            f"a batch trains on rows that lack an update {seen.observed_max} batches old "
+            f"a batch trains on rows that lack an update {observed} batches old "
             f"({seen.where}), and the policy declares a staleness of {policy.staleness_steps}"
+        )
+    _check_conserved(timeline, reuse, loses)
+
+
+def _check_conserved(timeline: Timeline, reuse: Reuse, loses: bool) -> None:
+    """Raise PolicyError where updates are applied twice, or lost and the policy does not say so."""
+    kept = conserved(timeline, timeline.slowest_column, reuse)
+    if kept is None:
+        return
+    if kept.duplicated_share:
+        raise PolicyError(f"{kept.duplicated_share:.1%} of all updates are applied twice: {kept.where}")
+    if kept.lost_share and not loses:
+        raise PolicyError(
+            f"{kept.lost_share:.1%} of all updates are lost for good: {kept.where}, and the policy does not "
+            "declare loses_updates"
         )
 
 

@@ -179,7 +179,7 @@ def write_back_too_late(pipeline: Pipeline) -> Pipeline:
 @pytest.mark.parametrize(
     ("change", "where"),
     [
-        (no_copy_on_intersection, r"1 batches old \(batch \d+, keys that every batch uses\)"),
+        (no_copy_on_intersection, r"\d+ batches old \(batch \d+, keys that every batch uses\)"),
         (write_back_too_late, r"2 batches old \(batch (\d+), keys last used by batch \d+\)"),
     ],
     ids=lambda part: getattr(part, "__name__", ""),

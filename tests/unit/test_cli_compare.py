@@ -36,6 +36,8 @@ FIELDS = {
         "exposed_other_ms",
         "staleness_declared_steps",
         "staleness_observed_max_steps",
+        "updates_lost_share",
+        "updates_duplicated_share",
         "peak_memory_hbm_bytes",
     ),
     *("peak_memory_host_bytes", "plain_sum_of_raw_parts_ms", "notes"),

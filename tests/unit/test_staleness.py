@@ -12,7 +12,8 @@ from simulator.pipeline import Access, Buffer, Carry, Pipeline, Stage, compile_p
 from simulator.policies import catalog
 from simulator.policies.het import Het
 from simulator.quantities import AllToAllWork
-from simulator.results.staleness import Staleness, geometric, longest_gap, observe, readers
+from simulator.results.key_classes import Reuse, longest_gap
+from simulator.results.staleness import Staleness, observe, readers
 from simulator.results.timeline import Timeline
 from simulator.sharding import RowWise
 from simulator.testing import example_steps
@@ -33,14 +34,16 @@ def run(pipeline: Pipeline, ns: Mapping[str, object], columns: int = 1, batches:
 
 
 def seen(timeline: Timeline, column: int = 0, shared: float = 0.25) -> Staleness | None:
-    return observe(timeline, column, range(14, 20), geometric(shared))
+    return observe(timeline, column, range(14, 20), Reuse.alike(shared))
 
 
-def life(ahead: int = 0, copy: bool = False, slots: int | None = None, paced: bool = True) -> Pipeline:
+def life(
+    ahead: int = 0, copy: bool = False, slots: int | None = None, paced: bool = True, adds: bool = True
+) -> Pipeline:
     """retrieve [-> copy of shared rows] -> exchange -> train -> update -> write back, `ahead` batches early.
 
     With `slots` the row buffers wait for the write-back; when `paced`, so does whoever is issued early,
-    for that of batch k - ahead - 1. Otherwise nobody does.
+    for that of batch k - ahead - 1. Otherwise nobody does. What is written back `adds`, or replaces the row.
     """
     retrieve = Stage("retrieve", "lookup", ahead=ahead, reads=(TABLE,), writes=(PLACE,))
     refresh = Stage(
@@ -49,7 +52,7 @@ def life(ahead: int = 0, copy: bool = False, slots: int | None = None, paced: bo
     rows = Stage("exchange", "all_to_all", MEETING, after=[refresh if copy else retrieve], reads=(PLACE,))
     train = Stage("train", "compute", after=[rows])
     update = Stage("update", "compute", after=[train], reads=(PLACE,), writes=(PLACE,))
-    back = Stage("back", "lookup", after=[update], reads=(PLACE,), writes=(TABLE,))
+    back = Stage("back", "lookup", after=[update], reads=(PLACE,), writes=(replace(TABLE, adds=adds),))
     streams = {"host": [retrieve], "network": [rows], "compute": [train, update], "back": [back]}
     if copy:
         streams["copy"] = [refresh]
@@ -69,9 +72,9 @@ def test_rows_read_one_batch_early_lack_the_update_of_the_batch_before() -> None
 
 
 def test_rows_read_three_batches_early_lack_three_updates() -> None:
-    """Of a batch's rows 1/4, 3/16 and 9/64 were last used one, two and three batches before."""
+    """Each of the three batches before has used a quarter of a batch's rows."""
     found = seen(run(life(ahead=3), {"train": 10}))
-    assert found == Staleness(3, pytest.approx(0.25 + 0.25 * 0.75 + 0.25 * 0.75**2))
+    assert found == Staleness(3, pytest.approx(3 * 0.25, rel=0.1))
 
 
 def test_a_copy_of_shared_rows_after_the_update_makes_early_reads_fresh() -> None:
@@ -79,9 +82,13 @@ def test_a_copy_of_shared_rows_after_the_update_makes_early_reads_fresh() -> Non
 
 
 def test_the_copy_helps_only_those_rows_that_the_batch_before_used() -> None:
-    """Rows of k are read when k - 2 has been updated and is not yet written back."""
+    """Rows of k are read when k - 2 has been updated and is not yet written back.
+
+    A row that k - 3, k - 1 and k use lacks the update of k - 3: it is copied from one that was read too
+    early.
+    """
     found = seen(run(life(ahead=1, copy=True, paced=False), {"train": 10, "back": 5}))
-    assert found == Staleness(2, pytest.approx(0.25 * 0.75))
+    assert found == Staleness(2, pytest.approx(0.25 * 0.75 + 0.25 * 0.25 * 0.75, rel=0.05))
 
 
 def test_staleness_is_what_happened_and_not_what_could_have_happened() -> None:
@@ -102,7 +109,8 @@ def test_the_last_one_to_write_a_place_decides_what_it_contains() -> None:
     pipeline = Pipeline(
         streams, [Carry(update, to=refresh), Carry(back, to=refresh, lag=2)], updates=[update]
     )
-    assert seen(run(pipeline, {"back": 5})).observed_max == 1
+    early = seen(run(pipeline, {"back": 5}))
+    assert early.late_max == 1 < early.observed_max  # and what is written back from it is lost
     assert seen(run(pipeline, {"back": 0})).observed_max == 0
 
 
@@ -116,8 +124,8 @@ def test_updates_that_skip_batches_are_looked_for_where_they_ran() -> None:
     pipeline = Pipeline(streams, [Carry(update, to=retrieve), Carry(back, to=retrieve)], updates=[update])
     timeline = run(pipeline, {})
     assert timeline.graph.period == 2
-    after_write_back = observe(timeline, 0, [14, 16, 18], geometric(0.25))
-    after_none = observe(timeline, 0, [15, 17, 19], geometric(0.25))
+    after_write_back = observe(timeline, 0, [14, 16, 18], Reuse.alike(0.25))
+    after_none = observe(timeline, 0, [15, 17, 19], Reuse.alike(0.25))
     assert after_write_back.observed_max < after_none.observed_max
 
 
@@ -136,10 +144,10 @@ def test_the_mean_over_a_period_of_bounded_staleness_is_that_of_all_its_batches(
     """r batches after a meeting with the servers, rows lack what was learned in those r batches."""
     pipeline = Het(bound).plan(next(example_steps(needs=("servers",))))
     timeline = run(pipeline, {}, batches=8 * (bound + 1))
-    shares = geometric(0.25, longest_gap(pipeline))
-    missing = [sum(shares[:behind]) for behind in range(bound + 1)]
+    shares = Reuse.alike(0.25, longest_gap(pipeline))
+    missing = [0.25 * behind for behind in range(bound + 1)]
     found = observe(timeline, 0, range(2 * bound + 2 + first, 3 * bound + 3 + first), shares)
-    assert found == Staleness(bound, pytest.approx(sum(missing) / len(missing)))
+    assert found == Staleness(bound, pytest.approx(sum(missing) / len(missing), rel=0.1))
 
 
 def test_stages_without_duration_are_taken_in_the_order_of_their_dependencies() -> None:

@@ -85,10 +85,15 @@ def _named(row: Row, first: bool) -> str:
 
 
 def _staleness(row: Row) -> str:
-    """Return how stale rows were seen to be; with the promise beside it where that was another number."""
+    """Return how stale rows were seen to be; with the promise beside it where that was another number.
+
+    Where updates are lost for good, that is worse than any staleness and stands there instead.
+    """
     if row.staleness_declared_steps is None or row.staleness_observed_max_steps is None:
         return "-"
     promised, seen = row.staleness_declared_steps, row.staleness_observed_max_steps
+    if row.updates_lost_share:
+        return f"{percent(row.updates_lost_share)} lost"
     return f"{seen:g}" if promised == seen else f"{seen:g} of {promised:g}"
 
 

@@ -127,6 +127,8 @@ def _reasons(run: Run) -> Iterator[tuple[str, str]]:
         "staleness",
         f"{report.consistency}; {stale['declared']:g} steps promised, {_seen(stale['observed_max'])}",
     )
+    if fate := _wrong_updates(report.updates):
+        yield "updates", fate
     yield "fidelity", report.fidelity
     yield (
         "run",
@@ -141,6 +143,13 @@ def draw_notes(notes: list[str], console: "Console") -> None:
     for note in notes:
         console.print()
         console.print(plain(f"! {note}"), style="yellow")
+
+
+def _wrong_updates(shares: dict[str, float | None]) -> str:
+    """Say which shares of all updates of rows are lost or applied twice; nothing where none is."""
+    words = {"lost_share": "lost for good", "duplicated_share": "applied twice"}
+    wrong = [f"{percent(share)} {words[name]}" for name, share in shares.items() if share]
+    return f"{' and '.join(wrong)}, of all updates of rows" if wrong else ""
 
 
 def _seen(steps: float | None) -> str:

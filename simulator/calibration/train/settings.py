@@ -57,7 +57,7 @@ class Settings:
     """One run: `steps` batches of `batch` samples a rank under `policy` (name and parameters)."""
 
     policy: str = "serialized"
-    parameters: Mapping[str, int] = field(default_factory=dict, hash=False)
+    parameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
     model: Model = Model()
     batch: int = 256
     steps: int = 24

@@ -199,6 +199,12 @@ class LocalStep(TrainStep):
         return InTurn((Primitive("scatter", self._owned, self._table_rows),) * self._copies)
 
     @property
+    def add_back(self) -> Work:
+        """Rows are read from their table, their updates added, and the sums put back, with their state."""
+        rows = Primitive("gather", self._owned, self._table_rows)
+        return InTurn((*((rows,) * self._copies), self.write_back))
+
+    @property
     def lookup_kind(self) -> str:
         """Rows come from the owner's own memory."""
         return "lookup"

@@ -44,7 +44,10 @@ class Micro:
 
 @dataclass(eq=False)
 class Batch:
-    """One batch on its way. As an owner: rows asked for by each source and micro-batch, and their buffer."""
+    """One batch on its way. As an owner: rows asked for by each source and micro-batch, and their buffer.
+
+    `updates` are what the row update has changed in the buffer, where that is what is written back.
+    """
 
     keys: Array
     features: Array
@@ -54,6 +57,7 @@ class Batch:
     requests: list[Array] = field(default_factory=list)
     wanted: Distinct | None = None
     buffer: tuple[Array, ...] = ()
+    updates: tuple[Array, ...] = ()
     reduced: Array | None = None
 
     @property
@@ -82,6 +86,7 @@ class Trainer:
         self.state = np.full_like(self.network.parameters, 0.1)
         self.ranks = next(iter(self.channels.values())).size
         self.scale = np.float32(1.0 / (self.settings.batch * self.ranks))
+        self.adds = False
 
     @property
     def kept(self) -> int:
@@ -90,6 +95,7 @@ class Trainer:
 
     def operations(self, graph: MarkedGraph) -> dict[str, Operation]:
         """Return what each stage of `graph` does; `forward.2` is `forward` of micro-batch 2."""
+        self.adds = any(write.adds for n in graph.nodes if n.name == "write_back" for write in n.stage.writes)
         return {node.name: self._operation(node.name, node.stream) for node in graph.nodes}
 
     def _operation(self, name: str, stream: str) -> Operation:
@@ -210,7 +216,9 @@ class Trainer:
         batch, dimension = self.batches[number], self.settings.model.dimension
         messages = [m.received[s] for s in range(self.ranks) for m in batch.micros]
         gradients = np.concatenate(messages).reshape(-1, dimension)
+        before = tuple(array.copy() for array in batch.buffer) if self.adds else ()
         self.shard.update(batch.buffer, segment_sum(gradients, batch.union))
+        batch.updates = tuple(batch.buffer[i] - old for i, old in enumerate(before))
 
     def optimizer(self, number: int) -> None:
         """Update the dense parameters with the gradient of all ranks."""
@@ -223,10 +231,13 @@ class Trainer:
         self.gradient[:] = 0.0
 
     def write_back(self, number: int) -> None:
-        """Updated rows return to the tables."""
-        batch = self.batches[number]
-        for array, values in zip(self.shard.arrays, batch.buffer, strict=True):
-            scatter(array, batch.union.values, values)
+        """Updated rows return to the tables; where the policy adds, their updates do, to what is there."""
+        batch, values = self.batches[number], self.batches[number].buffer
+        if self.adds:
+            there = (gather(array, batch.union.values) for array in self.shard.arrays)
+            values = tuple(row + change for row, change in zip(there, batch.updates, strict=True))
+        for array, rows in zip(self.shard.arrays, values, strict=True):
+            scatter(array, batch.union.values, rows)
 
     def final_rows(self) -> Array:
         """Return this rank's share of the tables."""

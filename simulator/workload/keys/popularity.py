@@ -56,6 +56,9 @@ class Popularity(Protocol):
     def gap_share(self, m: float, gap: int) -> float:
         """Return the share of a batch's keys that were last used `gap` batches ago."""
 
+    def use_chances(self, m: float) -> tuple[FloatArray, FloatArray]:
+        """Return the chances of keys to be in a batch, and how many keys of a batch have each of them."""
+
     def top_share(self, fraction: float) -> float:
         """Return the share of lookups on the hottest `fraction` of rows (rounded up to whole rows)."""
 
@@ -169,6 +172,11 @@ class Independent(ABC):
         total = self.classes.total(present)
         again = self.classes.total(present**2 * (1.0 - present) ** (gap - 1))
         return again / total if total else 0.0
+
+    def use_chances(self, m: float) -> tuple[FloatArray, FloatArray]:
+        """Return each class's chance to be present, and the expected number of its keys in a batch."""
+        present = self.classes.present(checked_lookups(m))
+        return present, self.classes.keys * present
 
     def top_share(self, fraction: float) -> float:
         """Return the share of lookups on the hottest `fraction` (0 to 1) of rows."""

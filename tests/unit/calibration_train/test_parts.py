@@ -3,12 +3,14 @@
 import itertools
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simulator.calibration.measure.kernels import Mlp, distinct
 from simulator.calibration.train.executor import Executor
 from simulator.calibration.train.messages import Message, by_table, unpacked
 from simulator.calibration.train.oracle import Schedule
@@ -16,7 +18,8 @@ from simulator.calibration.train.plans import graph_of, planned
 from simulator.calibration.train.row_server import RowServer
 from simulator.calibration.train.samples import samples
 from simulator.calibration.train.settings import Model, Settings
-from simulator.calibration.train.shards import by_owner, codes, places
+from simulator.calibration.train.shards import Shard, by_owner, codes, places
+from simulator.calibration.train.trainer import Batch, Micro, Trainer
 from simulator.errors import InputError
 from simulator.workload.keys.zipf import BoundedZipf
 
@@ -103,6 +106,28 @@ def test_a_stage_that_nobody_knows_is_refused() -> None:
 def test_a_stale_policy_writes_back_in_a_fixed_order() -> None:
     pipeline = planned(Settings("stale_prefetch"), 2)
     assert any(carry.to.name == "write_back" and carry.lag == -1 for carry in pipeline.carries)
+
+
+@pytest.mark.parametrize(("write_back", "kept"), [("add", 2), ("overwrite", 1)])
+def test_two_batches_that_read_a_row_before_either_is_written_back_both_leave_their_update(
+    write_back: str, kept: int
+) -> None:
+    """Gradients of one at a rate of 1: a row that keeps both updates has gone down by two."""
+    settings = Settings("stale_prefetch", {"write_back": write_back}, rate=1.0)
+    shard, alone = Shard((np.zeros((4, 32), dtype=np.float32),), 1.0), SimpleNamespace(size=1)
+    network, channels = Mlp.seeded((2, 1), 0), dict.fromkeys(("prefetch", "network", "all_reduce"), alone)
+    trainer = Trainer(settings, None, shard, network, channels, 1)  # type: ignore[arg-type]
+    trainer.operations(graph_of(settings, 2))
+    rows = np.array([1, 3], dtype=np.int64)
+    for number in (0, 1):
+        trainer.batches[number] = Batch(rows, rows, rows, requests=[rows])
+        trainer.retrieve(number)
+    for number in (0, 1):
+        micro = Micro(slice(0, 2), distinct(rows), rows, received=[np.ones((2, 32), dtype=np.float32)])
+        trainer.batches[number].micros = [micro]
+        trainer.sparse_update(number)
+        trainer.write_back(number)
+    assert shard.arrays[0][:, 0].tolist() == [0.0, -kept, 0.0, -kept]
 
 
 @given(st.integers(1, 5), st.lists(st.integers(0, 10_000), min_size=1, max_size=50))

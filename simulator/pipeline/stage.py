@@ -92,13 +92,16 @@ class Carry:
 class Buffer:
     """`slots` places, one taken by each batch's `taken_by` and freed when all of `freed_by` are done.
 
-    An entry of `freed_by` is a stage, or `(stage, n)` for that stage of the batch n later.
+    An entry of `freed_by` is a stage, or `(stage, n)` for that stage of the batch n later. Places `in_cache`
+    are part of a cache that the tables' memory tier keeps on the device anyway; others take memory of their
+    own.
     """
 
     name: str
     slots: int
     taken_by: Stage
     freed_by: Sequence["Stage | tuple[Stage, int]"]
+    in_cache: bool = False
 
     def releases(self) -> Iterator[tuple[Stage, int]]:
         """Yield (stage, lag): `taken_by` of batch k waits for that stage of batch k - lag."""

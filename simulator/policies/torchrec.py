@@ -20,7 +20,6 @@ from simulator.policies.parts import (
     ROWS,
     Ahead,
     add_back,
-    buffered,
     copy_inputs,
     read_inputs,
     retrieve_rows,
@@ -50,7 +49,7 @@ class _Early:
         route = route_keys(step, inputs, ahead=routed)
         return cls(read, inputs, route, retrieve_rows(step, route, ahead=retrieved))
 
-    def beside(self, part: Fragment, back: Stage, *more: Stage) -> dict[str, Sequence[Stage]]:
+    def beside(self, part: Fragment, back: Stage) -> dict[str, Sequence[Stage]]:
         """Return the streams around `part`, whose rows are updated before its dense parameters."""
         dense = part.updates[-1]
         computes = [*(stage for stage in part.streams["compute"] if stage is not dense), dense]
@@ -58,7 +57,7 @@ class _Early:
             "loader": [self.read],
             "copy": [self.inputs],
             "input dist": [self.route],
-            "prefetch": [self.retrieve, *more],
+            "prefetch": [self.retrieve],
             "write back": [back],
             **part.streams,
             "compute": computes,
@@ -114,40 +113,51 @@ class Fused(InterBatch):
 
 @dataclass(frozen=True)
 class Prefetch(InterBatch):
-    """Four streams: keys of the next batch are distributed and its rows come to a cache beside this one.
+    """SparseDist, but the next batch's rows come to the tables' cache beside this one, as far as it has room.
 
-    Rows that this batch uses as well are in the cache already and are updated in place, so nothing is
-    stale; they stay for the next batch, others return. Three batches are on the device: one copied,
-    one with its keys distributed and its rows in the cache, one that trains.
+    The cache is that of the tier (`hbm_cache`); the policy brings none. Rows of this batch stay in it until
+    their update, so what the rows of both batches need beyond its room is retrieved when this batch is done;
+    tables without a cache are not prefetched. Rows that both use are updated in place, so nothing is stale.
     """
 
     def embed(self, step: TrainStep, intra_batch: IntraBatch) -> Pipeline:
-        """Return read+3, inputs+2, route+1, retrieve+1, then `intra_batch`."""
-        early = _new_rows(step, _Early.of(step, intra_batch.micro_batches, copied=2, routed=1, retrieved=1))
-        shared, rows = buffered(step, Access(ROWS.store, keys="shared", of=1)), buffered(step, ROWS)
-        cached = Stage("cached", "lookup", after=[early.retrieve], ahead=1, reads=shared, writes=rows)
-        part = intra_batch.fragment(step, cached)
-        back = _expired_rows(step, part)
-        kept = Buffer("cache", 2, taken_by=early.retrieve, freed_by=[back, (cached, 1)])
-        streams = {**early.beside(part, back), "cache": [cached]}
-        carries = [Carry(part.rows_updated, to=cached), *settled(back, part)]
-        return Pipeline(streams, carries, [kept], part.updates)
+        """Return read+3, inputs+2, route+1, retrieve+1, late rows, then `intra_batch`."""
+        if not step.prefetches:
+            return SparseDist().embed(step, intra_batch)
+        early = _prefetched(step, _Early.of(step, intra_batch.micro_batches, copied=2, routed=1, retrieved=1))
+        shared = Access(ROWS.store, keys="shared", of=1)
+        cached = Stage("cached", "lookup", after=[early.retrieve], ahead=1, reads=(shared,), writes=(ROWS,))
+        late = _late_rows(step, cached)
+        part = intra_batch.fragment(step, late)
+        back = write_back(step, [part.rows_updated])
+        back = back if late.reads else _of(back, keys="expired")
+        kept = Buffer("cache", 2, early.retrieve, [back, (cached, 1)], in_cache=True)
+        # Late rows first: their batch is the one that everything waits for.
+        streams = {**early.beside(part, back), "prefetch": [late, early.retrieve], "cache": [cached]}
+        done = [Carry(stage, to=cached) for stage in (part.rows_updated, part.updates[-1])]
+        done += [Carry(back, to=late)] if late.reads else []
+        return Pipeline(streams, [*done, *settled(back, part)], [kept], part.updates)
 
 
-def _new_rows(step: TrainStep, early: _Early) -> _Early:
-    """Retrieve only what the batch before has not brought."""
-    there, here = (replace(store, keys="missing", within=1) for store in (HOST, ROWS))
-    reads, writes = buffered(step, there), buffered(step, here)
-    retrieve = replace(early.retrieve, work=step.retrieve_new_rows, reads=reads, writes=writes)
+def _prefetched(step: TrainStep, early: _Early) -> _Early:
+    """Retrieve what has room, and of that nothing that the batch before uses: it is there."""
+    retrieve = replace(_of(early.retrieve, keys="missing"), work=step.prefetch_rows)
     return replace(early, retrieve=retrieve)
 
 
-def _expired_rows(step: TrainStep, part: Fragment) -> Stage:
-    """Write back only what the next batch does not use."""
-    here, there = (replace(store, keys="expired", within=1) for store in (ROWS, HOST))
-    back = write_back(step, [part.rows_updated])
-    reads, writes = buffered(step, here), buffered(step, there)
-    return replace(back, work=step.write_back_expired, reads=reads, writes=writes)
+def _late_rows(step: TrainStep, cached: Stage) -> Stage:
+    """Retrieve the others, if any, once all rows of the batch before have returned."""
+    late = Stage("retrieve_late", step.lookup_kind, step.retrieve_late_rows, [cached])
+    return late if step.late.empty else replace(late, reads=(HOST,), writes=(ROWS,))
+
+
+def _of(stage: Stage, keys: str) -> Stage:
+    """Return `stage` moving only keys that the batch before it, or after it, does not use."""
+    reads, writes = (
+        tuple(replace(access, keys=keys, within=1) for access in accesses)
+        for accesses in (stage.reads, stage.writes)
+    )
+    return replace(stage, reads=reads, writes=writes)
 
 
 @dataclass(frozen=True)

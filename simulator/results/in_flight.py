@@ -68,18 +68,26 @@ def _inputs(step: TrainStep, roles: Roles) -> Iterator[Holding]:
 
 def _rows(step: TrainStep, roles: Roles) -> Iterator[Holding]:
     """Owned rows wait in a buffer from their retrieval until nobody reads it any more."""
-    for store, stage in roles.fills:
-        size = _buffered(step, roles, stage)
-        if not np.any(size):
-            continue
-        yield Holding(ROW_BUFFERS, "hbm", size, stage, _row_users(roles.pipeline, store, stage))
+    cached = {buffer.taken_by for buffer in roles.pipeline.buffers if buffer.in_cache}
+    for store, first in roles.fills:
+        filled = {first: _buffered(step, roles, first)}
+        if first in cached:  # what has no room there waits in memory of its own
+            filled = {stage: _fetched(stage) for stage in roles.writers(store) if stage not in cached}
+        for stage, size in filled.items():
+            if np.any(size):
+                yield Holding(ROW_BUFFERS, "hbm", size, stage, _row_users(roles.pipeline, store, stage))
 
 
 def _buffered(step: TrainStep, roles: Roles, fill: Stage) -> Amount:
     """Return an owner's rows, or what a rank brings from servers that it deals with itself."""
     if any(part.exchanges for part in roles.parts):
         return step.traffic.bytes_buffered
-    copies = [leaf for leaf in leaves(fill.work) if isinstance(leaf, CopyWork)]
+    return _fetched(fill)
+
+
+def _fetched(stage: Stage) -> Amount:
+    """Return the bytes that a stage brings to the device."""
+    copies = [leaf for leaf in leaves(stage.work) if isinstance(leaf, CopyWork)]
     return sum((copy.bytes for copy in copies if copy.path == "host_to_device"), start=0.0)
 
 

@@ -94,6 +94,10 @@ class Roles:
         self._refuse_lost_rows(found)
         return tuple(found.items())
 
+    def writers(self, store: str) -> tuple[Stage, ...]:
+        """Return the stages that write a row buffer."""
+        return tuple(stage for stage in self.order if any(write.store == store for write in stage.writes))
+
     def _refuse_lost_rows(self, found: dict[str, Stage]) -> None:
         for stage in self.order:
             lost = [read.store for read in stage.reads if read.of is not None and read.store not in found]

@@ -60,6 +60,10 @@ class Exchange(ABC):
         """Return what owners do to bring rows to their device buffers."""
 
     @abstractmethod
+    def in_line(self, traffic: "Traffic") -> tuple[Work, ...]:
+        """Return what of that they do when all rows are in device memory already."""
+
+    @abstractmethod
     def gather(self, traffic: "Traffic") -> Work:
         """Return what owners do to rows before they travel."""
 
@@ -114,7 +118,11 @@ class RowExchange(Exchange):
 
     def collect(self, traffic: "Traffic") -> tuple[Work, ...]:
         """Remove duplicates again, then read each row once from its tier."""
-        return (sort_requests(traffic), *read_once(traffic))
+        return (*self.in_line(traffic), *read_once(traffic))
+
+    def in_line(self, traffic: "Traffic") -> tuple[Work, ...]:
+        """Remove duplicates."""
+        return (sort_requests(traffic),)
 
     def gather(self, traffic: "Traffic") -> Work:
         """Read requested rows from the buffer, write them out in order of their source."""

@@ -62,6 +62,10 @@ class PooledExchange(Exchange):
             return ()
         return (sort_requests(traffic), *read_once(traffic))
 
+    def in_line(self, traffic: "Traffic") -> tuple[Work, ...]:
+        """Nothing."""
+        return ()
+
     def gather(self, traffic: "Traffic") -> Work:
         """Read one row per lookup, write one sum per sample."""
         reads = [
@@ -88,9 +92,9 @@ class PooledExchange(Exchange):
         return access(rows, "hbm", passes=2)
 
     def add_up(self, traffic: "Traffic", times: int = 1) -> Work:
-        """Sort keys where that was not done for reading; read one gradient per lookup."""
+        """Sort the keys, as FBGEMM's backward pass does wherever rows live; read one gradient per lookup."""
         gradients = access(traffic.by_width(lambda flow: times * self._as_sent(flow)), "hbm")
-        return gradients if self.collect(traffic) else InTurn((sort_requests(traffic, times), gradients))
+        return InTurn((sort_requests(traffic, times), gradients))
 
     def _as_sent(self, flow: "Flow") -> Amount:
         """Return the requests of a flow, in rows as stored that are as many bytes as gradients on the way."""

@@ -15,12 +15,13 @@ from simulator.quantities import (
     Together,
     Work,
 )
-from simulator.sharding.kept import KeptTraffic
+from simulator.sharding.exchange import read_once, sort_requests
 from simulator.sharding.kinds import Kind
 from simulator.sharding.lookahead import Lookahead
 from simulator.sharding.micro import MicroStep
 from simulator.sharding.moves import access, streamed
 from simulator.sharding.plan import PlacedPlan, ShardingPlan, as_plan
+from simulator.sharding.prefetched import MissedTraffic
 from simulator.sharding.served import Served
 from simulator.sharding.stacks import started
 from simulator.sharding.synchronize import Averaging
@@ -69,9 +70,14 @@ class TrainStep:
         return Lookahead(self.served, depth, ranks or self.ranks)
 
     @cached_property
-    def kept(self) -> KeptTraffic:
-        """The same where rows of the batch before stay on the device until this one has taken them over."""
-        return KeptTraffic(self.placed, self.workload.batch, self.seed)
+    def fitting(self) -> MissedTraffic:
+        """The rows to bring that have room in a cache beside the rows of the batch before."""
+        return MissedTraffic.of(self.traffic, "early")
+
+    @cached_property
+    def late(self) -> MissedTraffic:
+        """The rows to bring that have none."""
+        return MissedTraffic.of(self.traffic, "late")
 
     def _traffic(self, samples: float) -> Traffic:
         return Traffic(self.placed, samples, self.seed)
@@ -125,15 +131,24 @@ class TrainStep:
     @property
     def retrieve_rows(self) -> Work:
         """Owners bring each row that any source needs to the device, once, from where it lives."""
-        return self._retrieve(self.traffic)
+        return InTurn((*self.placed.plan.exchange.collect(self.traffic), *self._unexplained))
 
     @property
-    def retrieve_new_rows(self) -> Work:
-        """The same for rows that the batch before has not brought to the device."""
-        return self._retrieve(self.kept)
+    def prefetches(self) -> bool:
+        """Whether rows live in a cache that has room for some of the next batch's, beside those in use."""
+        return not self.placed.in_place and (self.late.empty or not self.fitting.empty)
 
-    def _retrieve(self, traffic: Traffic) -> Work:
-        return InTurn((*self.placed.plan.exchange.collect(traffic), *self._unexplained))
+    @property
+    def prefetch_rows(self) -> Work:
+        """A cache finds out what it lacks; what has room beside the rows of the batch before comes to it."""
+        return InTurn((sort_requests(self.traffic), *read_once(self.fitting), *self._unexplained))
+
+    @property
+    def retrieve_late_rows(self) -> Work:
+        """What is left of `retrieve_rows` after that: rows that had no room, and what is done to all."""
+        brought = () if self.late.empty else read_once(self.late)
+        parts = (*self.placed.plan.exchange.in_line(self.traffic), *brought)
+        return InTurn(parts) if parts else NOTHING
 
     @property
     def refresh_rows(self) -> Work:
@@ -169,7 +184,8 @@ class TrainStep:
     @property
     def write_back(self) -> Work:
         """Updated rows return to where they live; those that live in HBM are there already."""
-        return _write_back(self.traffic)
+        parts = [part for home, moved in self.traffic.by_tier.items() for part in home.write(moved)]
+        return streamed(tuple(parts)) if parts else NOTHING
 
     @property
     def add_back(self) -> Work:
@@ -180,11 +196,6 @@ class TrainStep:
         to it brings nothing over the bus that the store does not bring; the additions themselves are free.
         """
         return self.write_back
-
-    @property
-    def write_back_expired(self) -> Work:
-        """The same for rows that the next batch does not use: as many as come new to the device."""
-        return _write_back(self.kept)
 
     @property
     def synchronize_every(self) -> int:
@@ -225,11 +236,6 @@ class TrainStep:
         updated = DenseWork(0.0, memory_bytes=moved, kernels=1)
         held = self.software.per_step(quantities.kernels, len(self.workload.tables))
         return updated if held is NOTHING else InTurn((updated, held))
-
-
-def _write_back(traffic: Traffic) -> Work:
-    parts = [part for home, moved in traffic.by_tier.items() for part in home.write(moved)]
-    return streamed(tuple(parts)) if parts else NOTHING
 
 
 def _some(work: Work) -> tuple[Work, ...]:

@@ -48,6 +48,10 @@ class Tier(ABC):
         """Return how many of the `distinct` rows among `lookups` lookups must come to the device."""
         return distinct
 
+    def room(self, table: EmbeddingTable) -> float:
+        """Return how many of the table's rows device memory always has room for."""
+        return self.homes.get("hbm", 0.0) * table.rows
+
 
 @dataclass(frozen=True)
 class Hbm(Tier):
@@ -179,9 +183,9 @@ class HbmCache(Tier):
     """Device memory holds `share` of each table's rows, the hottest; the others live in `below`.
 
     `hit_rate` (None: from the table's keys) is the share of the rows that a batch needs which the cache
-    holds. With `replacement` `hottest` the same rows stay there, the best a cache of that size can do
-    while popularity stays; with `lru` the least recently used make room. Raises InputError on
-    impossible values.
+    holds, at most as many as fit. With `replacement` `hottest` the same rows stay there, the best a cache
+    of that size can do while popularity stays; with `lru` the least recently used make room. Raises
+    InputError on impossible values.
     """
 
     share: float
@@ -228,11 +232,13 @@ class HbmCache(Tier):
         return f"{self.below.noun} ({self.share:.3g} of the rows cached in device memory)"
 
     def missed(self, table: EmbeddingTable, lookups: float, distinct: float) -> float:
-        """Return the rows outside of the cache."""
+        """Return the rows outside of the cache, which never holds more of them than it has room for."""
+        return max(distinct * self._missing(table, lookups), distinct - self.room(table))
+
+    def _missing(self, table: EmbeddingTable, lookups: float) -> float:
         if self.hit_rate is not None:
-            return distinct * (1.0 - self.hit_rate)
-        missing = REPLACEMENTS[self.replacement](table.popularity, lookups, self.share, table.rows)
-        return distinct * missing
+            return 1.0 - self.hit_rate
+        return REPLACEMENTS[self.replacement](table.popularity, lookups, self.share, table.rows)
 
 
 NAMED: Mapping[str, Tier] = {"dram": Dram(), "hbm": Hbm(), "ssd": Ssd()}

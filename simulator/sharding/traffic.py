@@ -26,7 +26,8 @@ class Flow:
 
     A source asks for `asked` keys and receives `received` bytes; an owner receives `requests` keys,
     sends `sent` bytes, and reads `owned` rows for all sources together, of which `missed` do not lie in
-    device memory and `shared` were used by the previous batch too.
+    device memory and `shared` were used by the previous batch too. While that one's rows are still there,
+    device memory has no room for `late` of the missed ones.
     """
 
     shard: Shard
@@ -37,6 +38,7 @@ class Flow:
     owned: Amount
     missed: Amount
     shared: Amount
+    late: Amount
 
     @property
     def piece(self) -> Piece:
@@ -75,7 +77,9 @@ class Traffic:
         table, draws = piece.table, piece.table.draws(self.samples)
         requests = piece.rows * self._per_owner(piece, exchange.owner_load(table, self.samples, members))
         union = table.popularity.union(draws, members)
-        missed = piece.kind.home.missed(table, draws * members, union)
+        home, shared = piece.kind.home, table.popularity.overlap(draws * members)
+        missed = home.missed(table, draws * members, union)
+        without_room = max(0.0, 2 * union - shared - home.room(table))
         return Flow(
             shard,
             piece.rows * exchange.asked(table, self.samples),
@@ -84,7 +88,8 @@ class Traffic:
             exchange.sent(piece, requests, self.samples * members),
             _split(piece, union),
             _split(piece, missed),
-            _split(piece, table.popularity.overlap(draws * members)),
+            _split(piece, shared),
+            _split(piece, min(missed, without_room)),
         )
 
     def _per_owner(self, piece: Piece, load: OwnerLoad) -> Amount:

@@ -32,7 +32,10 @@ from simulator.quantities import CopyWork, DenseWork, InTurn, leaves
 from simulator.results.memory import scheduled_memory
 from simulator.scenario import Scenario, load, run_scenario
 from simulator.scenario.shipped_files import shipped_folder
+from simulator.sharding import HbmCache, RowWise, TrainStep
 from simulator.testing import check_policy, example_steps
+from simulator.workload.keys import BoundedZipf, Popularity, Uniform
+from simulator.workload.tables import EmbeddingTable
 
 NAMES = {
     "read": "D",
@@ -52,8 +55,14 @@ times = st.fixed_dictionaries({letter: st.integers(0, 500) for letter in NAMES.v
 OFTEN = settings(max_examples=examples(100))
 
 
+def cached_step(ranks: int = 1, share: float = 0.5) -> TrainStep:
+    """Return an example step whose tables have a cache, by default with room for two batches."""
+    step = next(example_steps(ranks=ranks))
+    return replace(step, plan=RowWise(HbmCache(share)))
+
+
 def graph_of(policy: Policy) -> MarkedGraph:
-    step = next(example_steps(ranks=1))
+    step = cached_step()
     return compile_pipeline(policy.plan(replace(step, workload=replace(step.workload, bucket_bytes=1e12))))
 
 
@@ -105,11 +114,11 @@ def fused(ns: Mapping[str, int]) -> Fraction:
 
 def prefetch(ns: Mapping[str, int]) -> Fraction:
     """Rows come to the cache beside the batch before; a batch's place in it is free two batches later."""
-    rows, compute = total(ns, "EFBGU"), total(ns, "FB") + ends(ns)
-    life = Fraction(ns["H"] + rows + ns["W"], 2)
-    early = ahead_of(ns, "DI", total(ns, "KHEFB") + ends(ns), 2)
-    keys = Fraction(total(ns, "KHEFB") + ends(ns), 2)
-    return max(Fraction(rows), Fraction(compute), life, keys, *(Fraction(ns[one]) for one in "DIKHW"), *early)
+    chain = total(ns, "EFB") + ends(ns)
+    life = Fraction(total(ns, "HEFBGUW"), 2)
+    keys = total(ns, "KH") + chain
+    early = [Fraction(keys, 2), *ahead_of(ns, "DI", keys, 2)]
+    return max(Fraction(chain), life, *(Fraction(ns[one]) for one in "DIKHW"), *early)
 
 
 def semi_sync(ns: Mapping[str, int]) -> Fraction:
@@ -233,17 +242,20 @@ def shipped() -> Scenario:
 
 
 def test_batches_in_flight_are_paid_for_in_memory(shipped: Scenario) -> None:
-    """Each pipeline holds what its stages ahead hold: inputs, then rows in the cache, then exchanged rows."""
+    """Each pipeline holds what its stages ahead hold: inputs, then exchanged rows.
+
+    Prefetched rows lie in the cache, which all have; without prefetch, rows that miss it take a buffer.
+    """
     hbm = {}
     for name in ("base", "sparse_dist", "fused", "prefetch", "semi_sync"):
         run = run_scenario(shipped.with_policy({"kind": f"torchrec_{name}"}))
         hbm[name] = run.report.peak_memory_bytes["hbm"]
-    assert hbm["base"] < hbm["sparse_dist"] <= hbm["fused"] < hbm["prefetch"] < hbm["semi_sync"]
+    assert hbm["prefetch"] < hbm["base"] < hbm["sparse_dist"] <= hbm["fused"] < hbm["semi_sync"]
 
 
 def test_prefetch_holds_the_inputs_of_three_batches_and_no_more() -> None:
     """One copied, one with its keys distributed and its rows in the cache, one that trains."""
-    step = next(example_steps(ranks=1))
+    step = cached_step()
     plan = Prefetch().plan(step)
     ahead = {stage.name: stage.ahead for stage in plan.stages}
     assert [ahead[name] for name in ("read", "inputs", "route", "retrieve")] == [3, 2, 1, 1]
@@ -251,23 +263,85 @@ def test_prefetch_holds_the_inputs_of_three_batches_and_no_more() -> None:
     nominal = np.array([[5000 if node.stage.kind == "compute" else 10] for node in graph.nodes])
     ns = np.broadcast_to(nominal[:, None, :], (len(graph.nodes), 40, 1))
     timeline = run_recurrence(graph, Durations(ns, np.zeros(1, dtype=np.int64), nominal))
-    found = scheduled_memory(step, timeline, 1).hbm["input batches"]
-    assert found == 3 * step.input_bytes
+    held = scheduled_memory(step, timeline, 1).hbm
+    assert held["input batches"] == 3 * step.input_bytes
+    assert "row buffers" not in held  # rows lie in the cache, which is there anyway
 
 
-def test_prefetch_moves_only_rows_that_two_batches_in_turn_do_not_share() -> None:
-    step = next(example_steps())
+def moved(policy: Policy, step: TrainStep, name: str, path: str = "host_to_device") -> float:
+    works = [stage.work for stage in policy.plan(step).stages if stage.name == name]
+    copies = [one for work in works for one in leaves(work) if isinstance(one, CopyWork) and one.path == path]
+    return sum(float(np.mean(one.bytes)) for one in copies)
 
-    def moved(policy: Policy, name: str, path: str) -> float:
-        (stage,) = [one for one in policy.plan(step).stages if one.name == name]
-        copies = [one for one in leaves(stage.work) if isinstance(one, CopyWork) and one.path == path]
-        return sum(float(np.mean(one.bytes)) for one in copies)
 
-    shared = float(np.mean(step.traffic.bytes_shared))
-    assert shared > 0
-    for name, path in (("retrieve", "host_to_device"), ("write_back", "device_to_host")):
-        all_rows, new_rows = (moved(policy, name, path) for policy in (SparseDist(), Prefetch()))
-        assert new_rows == pytest.approx(all_rows - shared)
+@pytest.mark.parametrize("share", [0.01, 0.1, 0.12, 0.15, 0.2, 0.5, 1.0])
+def test_prefetch_moves_as_many_rows_as_the_cache_misses_early_or_late(share: float) -> None:
+    """No cache filled before a batch's keys are known holds more of independent ones than the hottest."""
+    step = cached_step(4, share)
+    missed = moved(SparseDist(), step, "retrieve")
+    parts = [moved(Prefetch(), step, name) for name in ("retrieve", "retrieve_late")]
+    assert sum(parts) == pytest.approx(missed)
+    assert moved(Prefetch(), step, "write_back", "device_to_host") == pytest.approx(missed)
+
+
+@pytest.mark.parametrize("step", [*example_steps(), cached_step(share=0.0), cached_step(share=1e-5)])
+def test_prefetch_on_tables_without_a_cache_is_the_pipeline_without_prefetch(step: TrainStep) -> None:
+    plain, found = SparseDist().plan(step), Prefetch().plan(step)
+    assert [repr(stage) for stage in found.stages] == [repr(stage) for stage in plain.stages]
+    assert not found.buffers
+
+
+def one_table(share: float, keys: Popularity, replacement: str = "hottest") -> TrainStep:
+    step = next(example_steps(ranks=2))
+    table = EmbeddingTable("rows", 10_000.0, 64, keys)
+    tier = HbmCache(share, replacement=replacement)
+    return replace(step, workload=replace(step.workload, tables=(table,), batch=4000), plan=RowWise(tier))
+
+
+@pytest.mark.parametrize("replacement", ["hottest", "lru"])
+@pytest.mark.parametrize("keys", [Uniform(10_000), BoundedZipf(10_000, 0.9)], ids=["uniform", "zipf"])
+def test_a_cache_smaller_than_one_batch_cannot_hold_two(keys: Popularity, replacement: str) -> None:
+    batch = keys.distinct(2 * 4000) / 10_000
+    for part in (0.2, 0.7, 0.99):
+        step = one_table(part * batch, keys, replacement)
+        assert moved(Prefetch(), step, "retrieve_late") == 0.0  # nothing early, so nothing is late
+        assert moved(Prefetch(), step, "retrieve") == moved(SparseDist(), step, "retrieve") > 0
+        assert [stage.ahead for stage in Prefetch().plan(step).stages if stage.name == "retrieve"] == [0]
+
+
+def test_what_two_batches_need_beyond_the_room_of_a_cache_is_late() -> None:
+    """10,000 equally popular rows, two batches of d distinct ones that share d^2 / 10,000."""
+    keys, rows = Uniform(10_000), 10_000
+    d = keys.distinct(2 * 4000)
+    both = 2 * d - keys.overlap(2 * 4000)
+    for share in (0.9 * both / rows, 0.97 * both / rows, both / rows):
+        step = one_table(share, keys)
+        width, missed = 64 * 4 / 2, d * (1 - share)  # each of two owners brings half
+        late = min(missed, both - share * rows)
+        assert moved(Prefetch(), step, "retrieve_late") == pytest.approx(late * width, abs=1e-6)
+        assert moved(Prefetch(), step, "retrieve") == pytest.approx((missed - late) * width)
+
+
+def test_late_rows_take_a_buffer_of_their_own_and_nothing_is_stale() -> None:
+    keys = Uniform(10_000)
+    both = 2 * keys.distinct(2 * 4000) - keys.overlap(2 * 4000)
+    step = one_table(0.97 * both / 10_000, keys)
+    check_policy(Prefetch(), step)
+    graph = compile_pipeline(Prefetch().plan(step))
+    ns = np.full((len(graph.nodes), 40, 1), 1000)
+    timeline = run_recurrence(graph, Durations(ns, np.zeros(1, dtype=np.int64), ns[:, 0]))
+    held = scheduled_memory(step, timeline, 1).hbm["row buffers"]
+    late = moved(Prefetch(), step, "retrieve_late")
+    assert late > 0
+    assert held in (pytest.approx(late), pytest.approx(2 * late))
+
+
+def test_a_cache_holds_no_more_rows_of_a_batch_than_fit_whatever_its_hit_rate_is_said_to_be() -> None:
+    keys = Uniform(10_000)
+    step = one_table(0.01, keys)
+    told = replace(step, plan=RowWise(HbmCache(0.01, hit_rate=0.9)))
+    missed = float(np.mean(told.traffic.bytes_buffered)) / 256 * 2
+    assert missed == pytest.approx(keys.distinct(2 * 4000) - 100)
 
 
 def test_every_pipeline_of_the_catalog_is_here() -> None:

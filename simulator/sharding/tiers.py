@@ -182,10 +182,9 @@ class Remote(_OverHostLink):
 class HbmCache(Tier):
     """Device memory holds `share` of each table's rows, the hottest; the others live in `below`.
 
-    `hit_rate` (None: from the table's keys) is the share of the rows that a batch needs which the cache
-    holds, at most as many as fit. With `replacement` `hottest` the same rows stay there, the best a cache
-    of that size can do while popularity stays; with `lru` the least recently used make room. Raises
-    InputError on impossible values.
+    `hit_rate` (None: from the table's keys) is the share of the rows that a batch needs which it holds, at
+    most as many as fit. With `replacement` `hottest` the same rows stay there, the best for its size while
+    popularity stays; with `lru` the least recently used make room. Raises InputError on impossible values.
     """
 
     share: float
@@ -233,12 +232,10 @@ class HbmCache(Tier):
 
     def missed(self, table: EmbeddingTable, lookups: float, distinct: float) -> float:
         """Return the rows outside of the cache, which never holds more of them than it has room for."""
-        return max(distinct * self._missing(table, lookups), distinct - self.room(table))
-
-    def _missing(self, table: EmbeddingTable, lookups: float) -> float:
-        if self.hit_rate is not None:
-            return 1.0 - self.hit_rate
-        return REPLACEMENTS[self.replacement](table.popularity, lookups, self.share, table.rows)
+        missing = 1.0 - (self.hit_rate or 0.0)
+        if self.hit_rate is None:
+            missing = REPLACEMENTS[self.replacement](table.popularity, lookups, self.share, table.rows)
+        return max(distinct * missing, distinct - self.room(table))
 
 
 NAMED: Mapping[str, Tier] = {"dram": Dram(), "hbm": Hbm(), "ssd": Ssd()}

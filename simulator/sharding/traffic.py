@@ -79,7 +79,6 @@ class Traffic:
         union = table.popularity.union(draws, members)
         home, shared = piece.kind.home, table.popularity.overlap(draws * members)
         missed = home.missed(table, draws * members, union)
-        without_room = max(0.0, 2 * union - shared - home.room(table))
         return Flow(
             shard,
             piece.rows * exchange.asked(table, self.samples),
@@ -89,7 +88,7 @@ class Traffic:
             _split(piece, union),
             _split(piece, missed),
             _split(piece, shared),
-            _split(piece, min(missed, without_room)),
+            _split(piece, min(missed, max(0.0, 2 * union - shared - home.room(table)))),
         )
 
     def _per_owner(self, piece: Piece, load: OwnerLoad) -> Amount:

@@ -23,7 +23,7 @@ def bytes_rate(data: Any, name: str, file: str | None = None) -> float:
     where = Where(file, path=f"entries.{name}")
     try:
         return _rate(entries[name], where)
-    except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError):
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError, ArithmeticError):
         raise InputError("is not a measured primitive as fits are written", where) from None
 
 

@@ -108,6 +108,21 @@ def test_a_million_tables_named_by_a_header_are_refused(tmp_path: Path) -> None:
     assert "has 1,048,577 tables, more than 1,048,576" in problem_of(path)
 
 
+def test_an_arrow_file_whose_offsets_point_elsewhere_is_refused(tmp_path: Path) -> None:
+    """Arrow itself believes them, and reads memory that is not its own."""
+    import pyarrow
+    from pyarrow import feather
+
+    words = [f"word {number}" for number in range(500)]
+    log = tmp_path / "log.arrow"
+    feather.write_feather(pyarrow.table({"a": words}), str(log), compression="uncompressed")
+    ends = np.cumsum([0] + [len(word) for word in words]).astype("<i4")
+    forged = np.where(np.arange(501) == 250, 2**31 - 1, ends).astype("<i4")
+    assert log.read_bytes().count(ends.tobytes()) == 1
+    log.write_bytes(log.read_bytes().replace(ends.tobytes(), forged.tobytes()))
+    assert "log.arrow: cannot be read as a key log: In column 0: Invalid" in problem_of(log)
+
+
 def test_a_misshapen_row_in_another_code_page_is_counted_and_prints_nothing(tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     log.write_bytes(b"a,b\n1,2\n\xff\xfe,3,4\n\xe9,6\n\xe9,\xc3\xa9\n")

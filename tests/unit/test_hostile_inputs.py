@@ -21,6 +21,7 @@ from analysis.cli import running
 from analysis.cli.output import console, plain
 from analysis.cli.running import run
 from simulator.calibration.collective_tables import read_tables
+from simulator.costs.fitted_rates import bytes_rate
 from simulator.errors import InputError, Where, regular_file
 from simulator.hardware.graphs.custom import from_file
 from simulator.results.export import replacing, write_json
@@ -219,6 +220,13 @@ def test_tables_in_another_code_page_are_told_in_plain_words(tmp_path: Path) -> 
     (tmp_path / "tables.csv").write_bytes(b"table_id,group,collective,accel,n_ranks,n_nodes\ncaf\xe9\n")
     with pytest.raises(InputError, match=r"tables\.csv: is not a text file in UTF-8$"):
         read_tables(tmp_path)
+
+
+@pytest.mark.parametrize("parameters", [None, [1], {"a": None}, {"a": {"value": [1]}}, "text"])
+def test_a_fitted_primitive_in_another_form_is_refused_by_its_name(parameters: Any) -> None:
+    entry = {"form": "affine", "amounts": ["bytes"], "parameters": parameters}
+    with pytest.raises(InputError, match=r"entries\.copy: is not a measured primitive as fits are written"):
+        bytes_rate({"entries": {"copy": entry}}, "copy", "fits.yaml")
 
 
 @pytest.mark.parametrize("seconds", [float("nan"), float("inf"), 0.0, -1.0, 3601.0])

@@ -53,6 +53,7 @@ def _arrow(path: Path, is_file: bool) -> ArrowFile:
 
         with readable(path), pyarrow.memory_map(str(path)) as source:
             for batch in _batches(source, is_file):
+                batch.validate(full=True)  # else forged offsets are believed, and other memory is read
                 progress(source.tell(), source.size())
                 yield from _pieces(batch.select(list(columns)))
             progress(source.size(), source.size())

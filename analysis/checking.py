@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from analysis.times import duration
 from simulator.scenario import Scenario
-from simulator.scenario.nominal import nominal_ns
+from simulator.scenario.bounds import STILL, every_rank
 from simulator.scenario.simulate import check_window, checked_memory
 from simulator.units import format_bytes
 
@@ -81,7 +81,7 @@ def _pipeline(scenario: Scenario) -> str:
     ahead = {0: "one batch at a time", 1: "up to 1 batch ahead"}.get(
         deepest, f"up to {deepest} batches ahead"
     )
-    slowest = duration(float(nominal_ns(scenario).max()) / 1e6)
+    slowest = duration(float(every_rank(scenario, 1, STILL).nominal_ns.max()) / 1e6)
     return (
         f"{len(pipeline.stages)} stages on {len(pipeline.streams)} streams, {ahead}; no deadlock, "
         f"no unbounded queue; the longest stage takes {slowest}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from simulator.scenario import Scenario, load
-from simulator.scenario.nominal import nominal_bottleneck
+from simulator.scenario.bounds import nominal_bottleneck
 from simulator.scenario.shipped_files import shipped_folder
 
 FILE = "servers/caught_up.yaml"
@@ -58,7 +58,7 @@ def shaped(scenario: Scenario, tables: int, keys: int) -> Scenario:
 
 
 def step_ms(scenario: Scenario, policy: Mapping[str, object]) -> float:
-    """Return the critical cycle: exact where nothing varies and nothing is shared."""
+    """Return the critical cycle of nominal durations: exact where nothing varies and nothing is shared."""
     return float(nominal_bottleneck(scenario.with_policy(dict(policy))).period_ns) / 1e6
 
 

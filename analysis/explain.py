@@ -1,25 +1,25 @@
-"""Why a step takes as long as it does, before anything has run: the critical cycle and what would change it.
+"""Why a step takes as long as it does: the cycle of stages that sets the pace, and what would change it.
 
-The critical cycle over nominal durations is a lower bound on the step, exact where nothing varies
-and nothing is shared. What a parameter is worth follows by halving and doubling it and looking for
-the critical cycle again.
+The scenario is run on the event engine. The critical cycle over the durations that stages had there names
+what sets the pace; what a parameter is worth follows by running the scenario with it halved and doubled.
+The bound comes from the shortest durations that ranks can get, and so holds whatever is shared.
 """
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from analysis.effects import Effects
 from analysis.sensitivity import Sensitivity, sensitivities
 from simulator.costs import CostModel
 from simulator.costs.occupancy import occupancy
 from simulator.quantities import HoldWork, InTurn, Together, Work
 from simulator.results.bottleneck import Bottleneck, Link
-from simulator.scenario import Scenario
-from simulator.scenario.nominal import nominal_bottleneck
+from simulator.scenario import Scenario, run_scenario
 
 UNEXPLAINED = "unexplained host time"
 HELD = {"software.loader_rate": "loader"}  # the rest of the software is the framework's
@@ -50,20 +50,23 @@ class CycleStep:
 
 @dataclass(frozen=True)
 class Explanation:
-    """The bottleneck of a scenario: the cycle in order of time, by resource, and what would move it.
+    """What sets the pace of a scenario: the cycle in order of time, by resource, and what would move it.
 
-    `lower_bound_ms` is the time per batch; the cycle takes `cycle_ms` and spans `batches` batches.
-    `left_out` names what the scenario has and nominal durations have not.
+    `step_ms` is the mean step of the run, which takes at least `lower_bound_ms`. The cycle takes `cycle_ms`
+    and spans `batches` batches. Sensitivities are to be compared with `without_jitter_ms`, the step when
+    every stage takes its mean time; `left_out` names what they leave out.
     """
 
     scenario: str
     policy: str
     workers: int
+    step_ms: float
     lower_bound_ms: float
     cycle_ms: float
     batches: int
     resources: dict[str, float]
     cycle: list[CycleStep]
+    without_jitter_ms: float
     sensitivities: list[Sensitivity]
     left_out: list[str]
 
@@ -78,40 +81,55 @@ class Explanation:
 
 
 def explain(scenario: Scenario) -> Explanation:
-    """Return why `scenario` cannot be faster than it is. Raises what building the scenario raises."""
-    bottleneck = nominal_bottleneck(scenario)
-    total = sum(link.duration_ns for link in bottleneck.links)
-    shares = resource_shares(scenario, bottleneck)
+    """Return what sets the pace of `scenario`. Raises what running the scenario raises."""
+    run, effects = run_scenario(scenario), Effects(scenario)
+    pace = run.pace
+    total = sum(link.duration_ns for link in pace.links)
     return Explanation(
-        scenario.name,
-        scenario.spec.policy.kind,
-        scenario.cluster.ranks,
-        float(bottleneck.period_ns) / 1e6,
-        total / 1e6,
-        round(total / float(bottleneck.period_ns)) if total else 1,
-        shares,
-        list(_cycle(bottleneck.links)),
-        sensitivities(scenario, bottleneck),
-        list(_left_out(scenario)),
+        scenario=scenario.name,
+        policy=scenario.spec.policy.kind,
+        workers=scenario.cluster.ranks,
+        step_ms=run.breakdown.step_ns / 1e6,
+        lower_bound_ms=run.lower_bound_ns / 1e6,
+        cycle_ms=total / 1e6,
+        batches=round(total / float(pace.period_ns)) if total else 1,
+        resources=resource_shares(scenario, pace),
+        cycle=list(_cycle(pace.links)),
+        without_jitter_ms=effects.step_ns / 1e6,
+        sensitivities=sensitivities(effects),
+        left_out=[] if scenario.spec.run.variation().none else ["jitter"],
     )
 
 
-def _left_out(scenario: Scenario) -> Iterator[str]:
-    settings = scenario.spec.run
-    if settings.contention:
-        yield "contention"
-    if any(spread for _, spread in settings.jitter):
-        yield "jitter"
-
-
-def resource_shares(scenario: Scenario, bottleneck: Bottleneck) -> dict[str, float]:
-    """Return the share of the critical cycle that each resource works, largest first."""
+def resource_shares(scenario: Scenario, pace: Bottleneck) -> dict[str, float]:
+    """Return the share of the critical cycle that each resource sets, largest first."""
     works = {node.stage.name: node.stage.work for node in scenario.graph.nodes}
     spent: Counter[str] = Counter()
-    for link in bottleneck.links:
-        spent.update(occupied(works[link.stage], scenario.costs))
+    for link in pace.links:
+        spent.update(_spent(works[link.stage], link.duration_ns / 1e9, scenario.costs))
     total = sum(spent.values())
     return {name: seconds / total for name, seconds in spent.most_common()} if total else {"nothing": 1.0}
+
+
+def _spent(work: Work, seconds: float, costs: CostModel) -> dict[str, float]:
+    """Return `seconds` that a stage took by the resources that set them.
+
+    What it took beyond its nominal time, it waited for the resource that sets most of that. Where it was
+    faster, its neighbours left it more than an even part of the host: it is as far from what sets its time
+    with the host to itself as it is from its time there.
+    """
+    even = occupied(work, costs)
+    nominal = sum(even.values())
+    if seconds >= nominal:
+        waited = {max(even, key=lambda name: even[name]): seconds - nominal} if nominal else {}
+        return dict(Counter(even) + Counter(waited))
+    idle = occupied(work, replace(costs, cluster=costs.cluster.with_host_to_itself))
+    least = sum(idle.values())
+    even_share = max(0.0, seconds - least) / (nominal - least) if nominal > least else 1.0
+    mixed = Counter({name: part * even_share for name, part in even.items()})
+    mixed.update({name: part * (1.0 - even_share) for name, part in idle.items()})
+    scale = seconds / total if (total := sum(mixed.values())) else 0.0
+    return {name: part * scale for name, part in mixed.items()}
 
 
 def occupied(work: Work, costs: CostModel) -> dict[str, float]:

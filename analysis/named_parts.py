@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from analysis.scaled import TEXT, Parameter, Seconds, is_speed, limit, of_cores, seconds_on
+from analysis.scaled import TEXT, Parameter, Scaled, is_speed, limit, of_cores, scaled_on
 from simulator.hardware.catalog.build import DIMENSIONS
 from simulator.scenario import Scenario
 from simulator.units import format_rate
@@ -30,14 +30,14 @@ class Part:
         cluster = self.scenario.cluster
         return getattr(cluster if self.place is None else cluster.groups[self.place], self.name)
 
-    def changed(self, **fields: Any) -> Seconds:
-        """Return what work takes with other fields of this part."""
+    def changed(self, **fields: Any) -> Scaled:
+        """Return the scenario with other fields of this part."""
         cluster, other = self.scenario.cluster, {self.name: replace(self.now, **fields)}
         if self.place is None:
-            return seconds_on(self.scenario, replace(cluster, **other))
+            return scaled_on(self.scenario, replace(cluster, **other))
         groups = list(cluster.groups)
         groups[self.place] = replace(groups[self.place], **other)
-        return seconds_on(self.scenario, cluster.with_groups(groups))
+        return scaled_on(self.scenario, cluster.with_groups(groups))
 
 
 def named(part: Part) -> Iterator[Parameter]:
@@ -55,7 +55,7 @@ def named(part: Part) -> Iterator[Parameter]:
 
 
 def _of_catalog(part: Part, field: str, dimension: str, value: float) -> Parameter:
-    def scaled(factor: float) -> Seconds:
+    def scaled(factor: float) -> Scaled:
         return part.changed(**{field: value * factor})
 
     return Parameter(f"{part.path}.{field}", TEXT[dimension](value), limit(dimension, value), scaled)
@@ -65,7 +65,7 @@ def _of_peaks(part: Part) -> Parameter:
     precision = part.scenario.workload.precision
     peak = part.now.peak(precision)
 
-    def scaled(factor: float) -> Seconds:
+    def scaled(factor: float) -> Scaled:
         return part.changed(peak_flops={**part.now.peak_flops, precision: peak * factor})
 
     return Parameter(f"{part.path}.peak_flops.{precision}", format_rate(peak), float("inf"), scaled)

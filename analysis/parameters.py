@@ -16,13 +16,13 @@ from analysis.rescaled_works import faster_hold, longer_cpu, longer_hold
 from analysis.scaled import (
     TEXT,
     Parameter,
-    Seconds,
+    Scaled,
     is_speed,
     limit,
     of_cores,
     of_server_cores,
     of_works,
-    seconds_on,
+    scaled_on,
 )
 from simulator.costs.software import Slowed
 from simulator.scenario import Scenario
@@ -88,11 +88,11 @@ def _of_file(scenario: Scenario, path: Path, dimension: str, value: float) -> Pa
     if path[-1] == "cores":
         return _of_file_cores(scenario, path, value)
 
-    def scaled(factor: float) -> Seconds:
+    def scaled(factor: float) -> Scaled:
         spec = _replaced(scenario.spec, path, value * factor)
         if path[:3] == ("cluster", "groups", 0):
             spec = _replaced(spec, ("cluster", *path[3:]), value * factor)
-        return Scenario(spec, scenario.document).costs.seconds
+        return Scaled(Scenario(spec, scenario.document).costs)
 
     return Parameter(str(dotted(path)), TEXT[dimension](value), limit(dimension, value), scaled)
 
@@ -144,15 +144,15 @@ def _software(scenario: Scenario) -> Iterator[Parameter]:
 
 
 def _of_gathers(scenario: Scenario, value: float) -> Parameter:
-    def scaled(factor: float) -> Seconds:
+    def scaled(factor: float) -> Scaled:
         software = replace(scenario.software, gather_efficiency=value * factor)
-        return seconds_on(scenario, software.on(scenario.cluster))
+        return scaled_on(scenario, software.on(scenario.cluster))
 
     return Parameter("software.gather_efficiency", TEXT["fraction"](value), limit("fraction", value), scaled)
 
 
 def _of_slowdown(scenario: Scenario, value: float) -> Parameter:
-    def scaled(factor: float) -> Seconds:
-        return replace(scenario.costs, dense=Slowed(scenario.costs.dense, factor)).seconds
+    def scaled(factor: float) -> Scaled:
+        return Scaled(replace(scenario.costs, dense=Slowed(scenario.costs.dense, factor)))
 
     return Parameter("software.slowdown", f"{value:.4g}", float("inf"), scaled)

@@ -9,12 +9,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from analysis.rescaled_works import Change, longer_cpu, longer_service, rebuilt
+from simulator.costs import CostModel
 from simulator.hardware import Cluster
 from simulator.quantities import Amount, Work
 from simulator.scenario import Scenario
 from simulator.units import format_bandwidth, format_rate, format_time
-
-Seconds = Callable[[Work], Amount]
 
 TEXT: dict[str, Callable[[float], str]] = {
     "rate": format_rate,
@@ -27,13 +26,25 @@ _COUNTS = ("cores", "decay_workers")  # the counts that set a speed; the others 
 
 
 @dataclass(frozen=True)
+class Scaled:
+    """A scenario with a parameter changed: what work costs then, and how much of it there is."""
+
+    costs: CostModel
+    change: Callable[[Work], Work] = lambda work: work
+
+    def __call__(self, work: Work) -> Amount:
+        """Return the time of what is `work` without the change: a float, or one per rank."""
+        return self.costs.seconds(self.change(work))
+
+
+@dataclass(frozen=True)
 class Parameter:
-    """One parameter: its path, its value as text, by how much it can grow, and costs with it scaled."""
+    """One parameter: its path, its value as text, how much it can grow, and the scenario with it scaled."""
 
     path: str
     text: str
     largest_factor: float
-    scaled: Callable[[float], Seconds]
+    scaled: Callable[[float], Scaled]
 
 
 def is_speed(name: str, dimension: str | None) -> bool:
@@ -46,16 +57,16 @@ def limit(dimension: str, value: float) -> float:
     return 1.0 / value if dimension == "fraction" and value else float("inf")
 
 
-def seconds_on(scenario: Scenario, cluster: Cluster) -> Seconds:
-    """Return what work takes on another cluster."""
-    return replace(scenario.costs, cluster=cluster).seconds
+def scaled_on(scenario: Scenario, cluster: Cluster) -> Scaled:
+    """Return the scenario on another cluster."""
+    return Scaled(replace(scenario.costs, cluster=cluster))
 
 
 def of_works(scenario: Scenario, path: str, text: str, change: Change) -> Parameter:
     """Return a parameter that is an amount of work: `change` makes it larger by a factor."""
 
-    def scaled(factor: float) -> Seconds:
-        return lambda work: scenario.costs.seconds(rebuilt(work, change, factor))
+    def scaled(factor: float) -> Scaled:
+        return Scaled(scenario.costs, lambda work: rebuilt(work, change, factor))
 
     return Parameter(path, text, float("inf"), scaled)
 
@@ -75,7 +86,7 @@ def of_cores(scenario: Scenario, path: str, value: float, place: int) -> Paramet
 def of_server_cores(scenario: Scenario, path: str, value: float) -> Parameter:
     """Return the cores of parameter servers: whole ones, which take what is left as speed."""
 
-    def scaled(factor: float) -> Seconds:
+    def scaled(factor: float) -> Scaled:
         servers = scenario.cluster.servers
         assert servers is not None  # the path says so
         cores = max(1, int(value * factor))
@@ -84,7 +95,7 @@ def of_server_cores(scenario: Scenario, path: str, value: float) -> Parameter:
         rpc = replace(servers.rpc, server_call=calls[0], server_per_byte=calls[1])
         key_time, host = servers.key_time * slower, replace(servers.host, cores=cores)
         other = replace(servers, host=host, rpc=rpc, key_time=key_time)
-        seconds = seconds_on(scenario, replace(scenario.cluster, servers=other))
-        return lambda work: seconds(rebuilt(work, longer_service, slower))
+        costs = scaled_on(scenario, replace(scenario.cluster, servers=other)).costs
+        return Scaled(costs, lambda work: rebuilt(work, longer_service, slower))
 
     return Parameter(path, TEXT["count"](value), float("inf"), scaled)

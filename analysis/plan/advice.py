@@ -9,7 +9,6 @@ from analysis.plan.outcomes import Limit, Outcome
 from analysis.plan.question import Question
 from analysis.sensitivity import Gain, gains
 from analysis.sweep.points import Record, at_point
-from simulator.scenario.nominal import nominal_bottleneck
 
 
 @dataclass(frozen=True)
@@ -30,8 +29,7 @@ class Change:
 
 def improvements(question: Question, outcome: Outcome) -> list[Gain]:
     """Return what 10 % more of each physical parameter brings to the chosen plan, most first."""
-    scenario = at_point(question.base, outcome.candidate.settings)
-    return gains(scenario, nominal_bottleneck(scenario))
+    return gains(at_point(question.base, outcome.candidate.settings))
 
 
 def changes(outcomes: Sequence[Outcome]) -> list[Change]:

@@ -1,6 +1,6 @@
 """How fast work is done on a cluster: seconds from amounts, one function per kind of work."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property, singledispatchmethod
 
@@ -39,6 +39,8 @@ from simulator.quantities import (
     busiest,
 )
 
+Seconds = Callable[[Work], Amount]
+"""What gives the time of any work: a float, or one per rank."""
 _Grouped = AllToAllWork | AllReduceWork | PartsWork
 
 

@@ -4,12 +4,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+import numpy as np
+
 from simulator.costs import CostModel, Phase
 from simulator.costs.occupancy import OF_HOST, occupancy, passing
 from simulator.engine.sharing import Need, Needs, Part
 from simulator.engine.weights import PER_COLLECTIVE, WeightRule
 from simulator.pipeline import MarkedGraph
-from simulator.quantities import IntArray, InTurn, Work, busiest
+from simulator.quantities import FloatArray, IntArray, InTurn, Work, busiest
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,11 +33,17 @@ class Contention:
     host_limit: float | None = None
 
     @classmethod
-    def of(cls, graph: MarkedGraph, costs: CostModel, weights: WeightRule = PER_COLLECTIVE) -> "Contention":
-        """Work out what the stages of `graph` share on the cluster of `costs`."""
-        works = [node.stage.work for node in graph.nodes]
+    def of(
+        cls,
+        graph: MarkedGraph,
+        costs: CostModel,
+        weights: WeightRule = PER_COLLECTIVE,
+        works: Sequence[Work] | None = None,
+    ) -> "Contention":
+        """Work out what the stages of `graph` share on the cluster of `costs`; `works` may replace theirs."""
+        works = [node.stage.work for node in graph.nodes] if works is None else works
         phases = [costs.phases(work) if work.rendezvous else () for work in works]
-        first, *others = [_Rank(one).needs(graph, phases) for one in costs.by_kind]
+        first, *others = [_Rank(one).needs(graph, works, phases) for one in costs.by_kind]
         cluster, rates = costs.cluster, costs.network.rates
         hosts = (cluster.kind_of, cluster.per_host, cluster.host_limit)
         return cls(first, phases, rates, weights, tuple(others), *hosts)
@@ -56,6 +64,13 @@ class Contention:
         return frozenset(node for needs in self.kinds for node, need in enumerate(needs.flows) if need)
 
 
+def least_shares(graph: MarkedGraph, costs: CostModel) -> FloatArray:
+    """Return the share of its nominal time that each stage takes on an idle host, (kinds, nodes)."""
+    ranks = [_Rank(one) for one in costs.by_kind]
+    works = [node.stage.work for node in graph.nodes]
+    return np.array([[sum(p.share / p.cap for p in rank.parts(work)) for work in works] for rank in ranks])
+
+
 class _Rank:
     """One rank at its nominal speed, on the cluster of `costs`."""
 
@@ -63,9 +78,8 @@ class _Rank:
         self.costs = replace(costs, cluster=replace(costs.cluster, slow=()))
         self.idle = replace(self.costs, cluster=self.costs.cluster.with_host_to_itself)
 
-    def needs(self, graph: MarkedGraph, phases: Sequence[tuple[Phase, ...]]) -> Needs:
+    def needs(self, graph: MarkedGraph, works: Sequence[Work], phases: Sequence[tuple[Phase, ...]]) -> Needs:
         """Return what stages need, what flows ask, and what stages consist of."""
-        works = [node.stage.work for node in graph.nodes]
         by_node = [{} if work.rendezvous else self.need(work) for work in works]
         local = {name for need in by_node for name in need}  # what flows alone use, the network shares
         asked = [self.asked(work, legs) for work, legs in zip(works, phases, strict=True)]

@@ -43,7 +43,7 @@ def make_report(run: Run) -> StepReport:
         peak_memory_bytes=run.memory.totals(),
         collectives=collective_rows(run.timeline.graph, scenario.costs),
         lower_bound_ms=run.lower_bound_ns / 1e6,
-        bottleneck=_once(run.bottleneck.stages) if run.timeline.graph.period > 1 else run.bottleneck.stages,
+        bottleneck=_once(run.pace.stages) if run.timeline.graph.period > 1 else run.pace.stages,
         extrapolated=beyond_measurements(run),
         interval_ms=step_interval(run),
         cost=_cost(run, mean_ns / 1e9),
@@ -65,7 +65,7 @@ def _fidelity(run: Run) -> str:
         weights = f"each {run.scenario.spec.run.weights} weighing the same"
         shared = f"stages of a rank share its resources{_hosts(run)}, collectives the network, max-min"
         return f"{kept}; {shared}, {weights}"
-    return f"{kept}; nothing is shared between stages or collectives: a lower bound where they overlap"
+    return f"{kept}; nothing is shared between stages, ranks or collectives: an estimate where they meet"
 
 
 def _hosts(run: Run) -> str:

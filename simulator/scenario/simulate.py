@@ -1,13 +1,13 @@
 """From a scenario to its report: the one place where all parts meet."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
 from simulator.engine.buckets import bucketed
 from simulator.engine.contention import Contention
-from simulator.engine.durations import Durations, refuse_oversized, tabulate
+from simulator.engine.durations import Durations, refuse_oversized
 from simulator.engine.events import Progress, run_events
 from simulator.engine.recurrence import run_recurrence
 from simulator.errors import InputError, did_you_mean
@@ -16,12 +16,14 @@ from simulator.results.conservation import Updates, conserved
 from simulator.results.copies import with_copies
 from simulator.results.exposed import Breakdown, break_down
 from simulator.results.key_classes import Reuse, longest_gap
+from simulator.results.least import least_ns
 from simulator.results.memory import Memory
 from simulator.results.report import StepReport
 from simulator.results.staleness import Staleness, observe
+from simulator.results.tables import counted_cycles
 from simulator.results.timeline import Timeline
+from simulator.scenario.bounds import counted, cycles_of, every_rank, shortest_of
 from simulator.scenario.memory import checked_memory, fitting_memory
-from simulator.scenario.nominal import nominal_ns
 from simulator.scenario.reuse import reuse_of
 from simulator.scenario.run_spec import FoldSpec
 from simulator.scenario.scenario import Scenario
@@ -53,10 +55,7 @@ class Run:
     @cached_property
     def last(self) -> int:
         """One past the last batch whose step counts: whole periods, and the pipeline is still full."""
-        graph = self.timeline.graph
-        deepest = max(stage.ahead for stage in graph.pipeline.stages)
-        end = self.timeline.batches - deepest - graph.period
-        return end - (end - self.first) % graph.period
+        return counted(self.timeline.graph, self.scenario.spec.run, self.timeline.batches)[1]
 
     @cached_property
     def step_ns(self) -> np.ndarray:
@@ -71,8 +70,15 @@ class Run:
 
     @cached_property
     def bottleneck(self) -> Bottleneck:
-        """The critical cycle over the nominal durations."""
-        return find_bottleneck(self.timeline.graph, self.durations.nominal_ns)
+        """The critical cycle over the shortest durations, of stages that nothing varies."""
+        return find_bottleneck(self.timeline.graph, self.shortest.nominal_ns)
+
+    @cached_property
+    def pace(self) -> Bottleneck:
+        """The critical cycle over the durations that stages had in the counted batches, on average."""
+        graph, window = self.timeline.graph, counted_cycles(self.timeline, self.first, self.last)
+        taken = (self.timeline.end_ns - self.timeline.began_ns)[:, window].mean(axis=1)
+        return find_bottleneck(graph, np.rint(taken).astype(np.int64))
 
     @cached_property
     def staleness(self) -> Staleness | None:
@@ -102,12 +108,33 @@ class Run:
         return bool((hosts != hosts[:, :1]).any())
 
     @cached_property
+    def shortest(self) -> Durations:
+        """The shortest durations that each rank can get, of ranks that are all told apart."""
+        whole = self.durations.longer is None
+        durations = self.durations if whole else every_rank(self.scenario, self.timeline.cycles)
+        return shortest_of(self.scenario, durations)
+
+    @cached_property
+    def least_step_ns(self) -> float:
+        """The least mean step of the counted batches that the shortest durations allow, ns."""
+        window = self.first, self.last
+        return least_ns(self.timeline.graph, self.shortest.ns, *window) / (self.last - self.first)
+
+    @cached_property
     def lower_bound_ns(self) -> float:
-        """The critical cycle; where unlike ranks share hosts, as if each had its host to itself."""
-        if not self.hosts_shared:
-            return float(self.bottleneck.period_ns)
-        alone = replace(self.scenario.costs, cluster=self.scenario.cluster.with_host_to_itself)
-        return float(find_bottleneck(self.timeline.graph, nominal_ns(self.scenario, alone.seconds)).period_ns)
+        """What the mean step cannot be below: the critical cycle over the shortest durations, ns.
+
+        Where durations vary, and while a pipeline still settles, that is a bound for the long run only; there
+        it is the longest path through the counted batches. Raises AssertionError when the step is shorter.
+        """
+        spent = int(self.step_ns.sum())
+        cycle = self.bottleneck.period_ns
+        settled = self.scenario.spec.run.variation().none and cycle * len(self.step_ns) <= spent
+        if settled and self.timeline.engine == "vector":
+            return min(float(cycle), self.breakdown.step_ns)
+        if self.least_step_ns > self.breakdown.step_ns * (1 + 1e-12):
+            raise AssertionError("a step is shorter than the shortest durations allow")
+        return min(float(cycle) if settled else self.least_step_ns, self.breakdown.step_ns)
 
     @cached_property
     def report(self) -> StepReport:
@@ -128,9 +155,8 @@ def run_scenario(scenario: Scenario, engine: str = "events", progress: Progress 
     graph = scenario.graph
     checked_memory(scenario)
     settings = scenario.spec.run
-    cycles = -(-settings.batches // graph.period)
     check_window(scenario)
-    durations = tabulated(scenario, cycles)
+    durations = tabulated(scenario, cycles_of(scenario))
     if engine == "vector":
         timeline = run_recurrence(graph, durations)
     else:
@@ -141,19 +167,20 @@ def run_scenario(scenario: Scenario, engine: str = "events", progress: Progress 
 
 def tabulated(scenario: Scenario, cycles: int) -> Durations:
     """Return the durations of all stages. Raises InputError when one has no finite time."""
-    settings, ranks = scenario.spec.run, scenario.cluster.ranks
+    settings = scenario.spec.run
     if settings.fold == "off":
-        refuse_oversized(len(scenario.graph.nodes), cycles, ranks)
-    durations = scenario.at(
-        "cluster",
-        lambda: tabulate(scenario.graph, scenario.costs.seconds, ranks, cycles, settings.variation()),
-    )
-    if not isinstance(settings.fold, FoldSpec):
-        return durations
-    if not settings.variation().none:
+        refuse_oversized(len(scenario.graph.nodes), cycles, scenario.cluster.ranks)
+    durations = every_rank(scenario, cycles)
+    if isinstance(settings.fold, FoldSpec) and not settings.variation().none:
         place = scenario.document.where(("run", "fold"))
         raise InputError("fold within a share goes with fixed durations only: leave out run.jitter", place)
-    return bucketed(durations, settings.fold.within)
+    return classed(scenario, durations)
+
+
+def classed(scenario: Scenario, durations: Durations) -> Durations:
+    """Return `durations` with nearly alike ranks in one class, where the scenario asks for that."""
+    fold = scenario.spec.run.fold
+    return bucketed(durations, fold.within) if isinstance(fold, FoldSpec) else durations
 
 
 def check_window(scenario: Scenario) -> None:

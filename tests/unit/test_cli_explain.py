@@ -12,8 +12,7 @@ from analysis.explain import explain, reason
 from analysis.parameters import parameters
 from analysis.sensitivity import gains
 from simulator.results.bottleneck import Link
-from simulator.scenario import Scenario, load
-from simulator.scenario.nominal import nominal_bottleneck
+from simulator.scenario import Scenario, load, run_scenario
 from simulator.scenario.shipped_files import shipped_folder
 
 QUICKSTART = str(shipped_folder() / "quickstart.yaml")
@@ -36,15 +35,17 @@ def explained(capsys: pytest.CaptureFixture[str]) -> Explained:
     return asked
 
 
-def bound_ms(scenario: Scenario) -> float:
-    return float(nominal_bottleneck(scenario).period_ns) / 1e6
+def step_ms(scenario: Scenario) -> float:
+    return run_scenario(scenario).report.step_ms["mean"]
 
 
-def test_the_cycle_adds_up_to_the_lower_bound_of_the_run(explained: Explained) -> None:
-    answer = explained(QUICKSTART)
+def test_the_cycle_adds_up_to_the_step_of_the_run(explained: Explained) -> None:
+    answer, report = explained(QUICKSTART), run_scenario(load(QUICKSTART)).report
+    assert answer["step_ms"] == report.step_ms["mean"]
+    assert answer["lower_bound_ms"] == report.lower_bound_ms <= answer["step_ms"]
     assert sum(step["duration_ms"] for step in answer["cycle"]) == pytest.approx(answer["cycle_ms"])
     assert sum(step["share"] for step in answer["cycle"]) == pytest.approx(1.0)
-    assert answer["cycle_ms"] / answer["batches"] == pytest.approx(answer["lower_bound_ms"])
+    assert answer["cycle_ms"] / answer["batches"] == pytest.approx(answer["step_ms"])
     assert sum(answer["resources"].values()) == pytest.approx(1.0)
 
 
@@ -73,7 +74,7 @@ def test_what_a_parameter_is_worth_is_what_the_changed_file_gives(
     amount, unit = one.value.split()
     for factor, bound, text in ((0.5, one.halved_ms, halved), (2.0, one.doubled_ms, doubled)):
         changed = scenario.with_overrides([f"{path}={text or f'{float(amount) * factor:g} {unit}'}"])
-        assert bound == pytest.approx(bound_ms(changed), rel=1e-6)
+        assert bound == pytest.approx(step_ms(changed), rel=1e-6)
 
 
 def test_what_is_named_from_the_catalog_is_tried_as_well() -> None:
@@ -147,12 +148,13 @@ def test_micro_batches_are_folded_unless_all_is_asked_for(capsys: pytest.Capture
     assert "\nforward.3 " in capsys.readouterr().out
 
 
-def test_what_the_bound_leaves_out_is_said(explained: Explained, capsys: pytest.CaptureFixture[str]) -> None:
-    words = [QUICKSTART, "--set", "run.jitter.compute=5%", "--set", "run.contention=true"]
-    assert explained(*words)["left_out"] == ["contention", "jitter"]
-    assert explained(QUICKSTART, "--set", "run.contention=false")["left_out"] == []
+def test_what_the_effects_leave_out_is_said(explained: Explained, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [QUICKSTART, "--set", "run.jitter.compute=5%"]
+    answer = explained(*words)
+    assert answer["left_out"] == ["jitter"] and explained(QUICKSTART)["left_out"] == []
+    assert answer["without_jitter_ms"] == explained(QUICKSTART)["step_ms"] < answer["step_ms"]
     assert run(["explain", *words]) == 0
-    assert "contention and jitter, which are left out here" in " ".join(capsys.readouterr().out.split())
+    assert "run on the event engine, jitter left out" in " ".join(capsys.readouterr().out.split())
 
 
 def test_what_cannot_run_is_not_explained(capsys: pytest.CaptureFixture[str]) -> None:
@@ -163,7 +165,7 @@ def test_what_cannot_run_is_not_explained(capsys: pytest.CaptureFixture[str]) ->
 def test_csv_lists_the_parameters(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["explain", QUICKSTART, "--format", "csv"]) == 0
     header, *records = capsys.readouterr().out.splitlines()
-    assert header == "parameter,value,halved_ms,doubled_ms,elasticity,used" and len(records) > 10
+    assert header == "parameter,value,halved_ms,doubled_ms,elasticity,used,engine" and len(records) > 10
 
 
 SLOW_LOADER = ("--set", "software={loader_rate: 1000 /s}")
@@ -177,13 +179,13 @@ def test_a_loader_that_binds_is_called_a_loader_and_a_faster_one_helps(explained
     (one,) = [found for found in answer["sensitivities"] if found["parameter"] == "software.loader_rate"]
     assert answer["binds"] == "loader" and "unexplained host time" not in answer["resources"]
     slower = explained(QUICKSTART, "--set", "software={loader_rate: 500 /s}")
-    assert one["halved_ms"] == pytest.approx(slower["lower_bound_ms"], rel=1e-6)
-    assert one["doubled_ms"] < 0.51 * answer["lower_bound_ms"]
+    assert one["halved_ms"] == pytest.approx(slower["step_ms"], rel=1e-6)
+    assert one["doubled_ms"] < 0.51 * answer["step_ms"]
 
 
 def test_of_a_loader_that_binds_more_speed_is_a_gain() -> None:
     scenario = load(QUICKSTART, [SLOW_LOADER[1]])
-    found = gains(scenario, nominal_bottleneck(scenario))
+    found = gains(scenario)
     assert found[0].parameter == "software.loader_rate"
     assert found[0].saved_share == pytest.approx(1 - 1 / 1.1, abs=1e-3)
 
@@ -195,7 +197,7 @@ def test_what_a_framework_adds_is_worth_what_the_changed_file_gives(name: str) -
     (one,) = [found for found in answer.sensitivities if found.parameter == f"software.{name}"]
     amount, _, unit = one.value.partition(" ")
     changed = scenario.with_overrides([f"software.{name}={2 * float(amount):g} {unit}"])
-    assert one.doubled_ms == pytest.approx(bound_ms(changed), rel=1e-6)
+    assert one.doubled_ms == pytest.approx(step_ms(changed), rel=1e-6)
     assert answer.binds == "framework"
 
 
@@ -203,7 +205,7 @@ def test_longer_unexplained_host_time_leaves_the_framework_as_it_is() -> None:
     scenario = load(QUICKSTART, [FRAMEWORK, "cluster.unexplained_host_time=1 ms"])
     found = {one.parameter: one for one in explain(scenario).sensitivities}
     changed = scenario.with_overrides(["cluster.unexplained_host_time=2 ms"])
-    assert found["cluster.unexplained_host_time"].doubled_ms == pytest.approx(bound_ms(changed), rel=1e-6)
+    assert found["cluster.unexplained_host_time"].doubled_ms == pytest.approx(step_ms(changed), rel=1e-6)
 
 
 def test_the_heads_say_what_percentages_are_of(capsys: pytest.CaptureFixture[str]) -> None:
@@ -237,8 +239,8 @@ def test_a_parameter_of_a_group_is_worth_what_the_changed_file_gives(field: str)
     )
     slower = load(MIXED, [GROUPS % changed, "cluster.fabric=dgx_a100", "policy={kind: serialized}"])
     assert written.used and written.halved_ms is not None
-    assert written.halved_ms == pytest.approx(bound_ms(slower), rel=1e-6)
-    assert written.halved_ms > 1.01 * bound_ms(scenario)
+    assert written.halved_ms == pytest.approx(step_ms(slower), rel=1e-6)
+    assert written.halved_ms > 1.01 * step_ms(scenario)
     assert found[f"cluster.groups[1].accelerator.{field}"].used
 
 
@@ -255,7 +257,7 @@ def test_ten_per_cent_more_of_few_cores_is_ten_per_cent_more() -> None:
     memory = "dram_bytes: 512 GB, dram_bandwidth: 100 GB/s, dram_efficiency: 0.5"
     host = f"cluster.host={{name: small, cores: 4, {memory}}}"
     scenario = load(QUICKSTART, [host, "workload.input.cpu_time=5 ms"])
-    found = {one.parameter: one for one in gains(scenario, nominal_bottleneck(scenario))}
+    found = {one.parameter: one for one in gains(scenario)}
     assert found["cluster.host.cores"].saved_share == pytest.approx(1 - 1 / 1.1, abs=1e-3)
 
 

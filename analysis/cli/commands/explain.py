@@ -1,4 +1,4 @@
-"""`recscale explain`: the bottleneck in words, before anything runs."""
+"""`recscale explain`: the bottleneck in words."""
 
 from dataclasses import asdict, dataclass
 from typing import Annotated
@@ -18,9 +18,10 @@ class ExplainOptions(ScenarioOptions):
 
 @takes(ExplainOptions)
 def explain(options: ExplainOptions) -> None:
-    """Say what sets the pace, without running.
+    """Say what sets the pace of a step.
 
-    Names the critical cycle of stages, the resource that binds, and what each parameter would change.
+    Names the critical cycle of stages, the resource that binds, and what each parameter would change:
+    the scenario is run again on the event engine with each of them halved and doubled.
     """
     from analysis.cli.output import Answer
     from analysis.cli.views.explanation import draw_explanation

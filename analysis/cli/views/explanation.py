@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from analysis.cli.output import percent, plain, table
 from analysis.cli.views.words import MOST_STAGES, Fold, folded
 from analysis.explain import CycleStep, Explanation
-from analysis.sensitivity import Sensitivity
+from analysis.sensitivity import ESTIMATE, Sensitivity
 from analysis.times import ms
 
 if TYPE_CHECKING:
@@ -22,13 +22,12 @@ def draw_explanation(answer: Explanation, verbose: bool, console: "Console") -> 
     console.print()
     console.print(
         plain(
-            f"No step can take less than {ms(answer.lower_bound_ms)} ms: that long is this cycle of stages, "
-            f"each of which waits for the one before it ({ms(answer.cycle_ms)} ms for {batches})."
+            f"A step takes {ms(answer.step_ms)} ms on the event engine. In no run does it take less than "
+            f"{ms(answer.lower_bound_ms)} ms: so much follows from the shortest time of each stage. "
+            f"What sets the pace is this cycle of stages, each of which waits for the one before it "
+            f"({ms(answer.cycle_ms)} ms for {batches})."
         )
     )
-    if answer.left_out:
-        console.print()
-        console.print(plain(_left_out(answer.left_out)))
     console.print()
     _draw_cycle(answer.cycle, verbose, console)
     console.print()
@@ -36,12 +35,6 @@ def draw_explanation(answer: Explanation, verbose: bool, console: "Console") -> 
     console.print(plain(f"{answer.binds} binds: of the cycle, {shares}."))
     console.print()
     _draw_sensitivities(answer, console)
-
-
-def _left_out(settings: Sequence[str]) -> str:
-    """Say what the scenario has and the cycle does not."""
-    verb = "are" if len(settings) > 1 else "is"
-    return f"The scenario has {' and '.join(settings)}, which {verb} left out here: a run may take longer."
 
 
 def _draw_cycle(cycle: Sequence[CycleStep], verbose: bool, console: "Console") -> None:
@@ -73,11 +66,12 @@ def _draw_sensitivities(answer: Explanation, console: "Console") -> None:
     if moving:
         drawn = table("what would change it", "now", "step\nif halved", "step\nif doubled")
         for one in sorted(moving, key=_by_doubling):
-            cells = (_change(bound, answer.lower_bound_ms) for bound in (one.halved_ms, one.doubled_ms))
+            cells = (_change(step, answer.without_jitter_ms) for step in (one.halved_ms, one.doubled_ms))
             drawn.add_row(plain(one.parameter), plain(one.value), *cells)
         console.print(drawn)
         if any("%" in one.value for one in moving):
             console.print("(what is a share is doubled up to 100 % only)", style="dim")
+        console.print(f"({_engines(answer)})", style="dim")
         console.print()
     still = [one for one in answer.sensitivities if abs(one.elasticity) < NIL]
     _draw_list(
@@ -88,6 +82,16 @@ def _draw_sensitivities(answer: Explanation, console: "Console") -> None:
         [one for one in still if not one.used],
         console,
     )
+
+
+def _engines(answer: Explanation) -> str:
+    """Say what the steps with a parameter changed are from."""
+    estimated = sum(one.engine == ESTIMATE for one in answer.sensitivities)
+    left_out = f", {' and '.join(answer.left_out)} left out" if answer.left_out else ""
+    if not estimated:
+        return f"each was run on the event engine{left_out}"
+    counted = f"{estimated} of {len(answer.sensitivities)} parameters"
+    return f"run on the event engine{left_out}; for {counted}, too many to run, estimated by the cycle alone"
 
 
 def _by_doubling(one: Sensitivity) -> tuple[float, float]:
@@ -102,7 +106,7 @@ def _draw_list(reason: str, parameters: Sequence[Sensitivity], console: "Console
         console.print(plain(f"{reason}: {names}"))
 
 
-def _change(bound: float | None, now: float) -> str:
-    if bound is None or not now:
+def _change(step: float | None, now: float) -> str:
+    if step is None or not now:
         return "-"
-    return f"{round(100 * (bound / now - 1), 1) + 0.0:+.1f}%"  # no -0.0%
+    return f"{round(100 * (step / now - 1), 1) + 0.0:+.1f}%"  # no -0.0%

@@ -1,4 +1,4 @@
-"""The lower bound of a step is one: for unlike ranks and hosts, random spread, buckets, servers, both engines."""
+"""The lower bound of a step is one: unlike ranks and hosts, random spread, buckets, servers, both engines."""
 
 from typing import Any
 

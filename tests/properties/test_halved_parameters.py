@@ -120,7 +120,7 @@ def unexplained(file: str) -> Iterator[str]:
     """Yield the parameters of a scenario that change nothing without anybody saying why."""
     scenario, explanation = scenario_of(file), explanation_of(file)
     before = steps_ns(scenario, scenario.costs)
-    bound = max(explanation.lower_bound_ms, float(before.mean()) / 1e6)  # shared resources may bind above it
+    bound = max(explanation.step_ms, float(before.mean()) / 1e6)  # its effects are those of its own batches
     for path, parameter in parameters_of(file).items():
         halved = with_half(scenario, parameter)
         if (

@@ -3,6 +3,9 @@
 from math import isfinite
 
 from simulator.errors import InputError
+from simulator.units import shown
+
+MOST_RANKS = 1 << 20
 
 
 def positive(owner: str, **values: float) -> None:
@@ -31,3 +34,9 @@ def counts(owner: str, **values: int) -> None:
     for name, value in values.items():
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise InputError(f"{owner}: {name} must be a whole number from 1, not {value}")
+
+
+def ranks(count: int) -> None:
+    """Raise InputError for more workers than a cluster may have."""
+    if count > MOST_RANKS:
+        raise InputError(f"{shown(count)} workers are too many; at most {MOST_RANKS:,} are allowed")

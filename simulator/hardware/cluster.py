@@ -184,8 +184,9 @@ class Cluster:
     def with_workers(self, workers: int) -> "Cluster":
         """Return the cluster with `workers` ranks: `per_host` stays, `hosts` changes.
 
-        Raises InputError when `workers` does not fill whole hosts.
+        Raises InputError when `workers` does not fill whole hosts, or are too many.
         """
+        checks.ranks(workers)
         if self.others and workers != self.ranks:
             raise InputError(f"a cluster of several groups has {self.ranks} workers: change cluster.groups")
         hosts, left = divmod(workers, self.per_host)

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from simulator.costs import CostModel
 from simulator.costs.rows import FromMemory, OnChip, RowSpeed
 from simulator.errors import InputError
-from simulator.hardware import Cluster, Fabric, Slowdown, catalog, slowest
+from simulator.hardware import Cluster, Fabric, Slowdown, catalog, checks, slowest
 from simulator.scenario.base import Spec
 from simulator.scenario.collectives_spec import CollectivesSpec
 from simulator.scenario.compute_spec import ComputeSpec, RooflineSpec
@@ -25,7 +25,7 @@ from simulator.scenario.machine_spec import (
 from simulator.scenario.measured_spec import MeasuredSpec
 from simulator.scenario.servers_spec import HostSpec, ServersSpec
 
-MOST_RANKS = 1 << 20
+MOST_GROUPS = 16
 SHARES = ("compute", "memory", "host", "copy_links", "network")
 
 
@@ -138,7 +138,7 @@ class ClusterSpec(Spec):
     host_limit: Annotated[float, Number(1, 1e30)] | None = None
     cards_on_host_link: Flag = True
     servers: ServersSpec | None = None
-    groups: Annotated[tuple[GroupSpec, ...], Field(max_length=64)] = ()
+    groups: Annotated[tuple[GroupSpec, ...], Field(max_length=MOST_GROUPS)] = ()
     measured: MeasuredSpec | None = None
 
     @model_validator(mode="after")
@@ -159,8 +159,7 @@ class ClusterSpec(Spec):
         Raises InputError on unknown names and on parts that do not fit.
         """
         workers = self.per_host * self.hosts
-        if workers > MOST_RANKS:
-            raise InputError(f"{workers:,} workers are too many; at most {MOST_RANKS:,} are allowed")
+        checks.ranks(workers)
         accelerator = accelerator_of(self.accelerator)  # first: an unknown name has no machine either
         accelerator = self.measured.applied(accelerator, folder) if self.measured else accelerator
         fabric = self._fabric(Shape(self.per_host, self.hosts, folder)).resized(workers)

@@ -1,6 +1,7 @@
 """Whether a scenario fits in memory, by its schedule; where it does not, the smallest change that does."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from simulator.engine.durations import Variation, tabulate
 from simulator.engine.recurrence import run_recurrence
@@ -9,8 +10,10 @@ from simulator.results.memory import Memory, check_fits, general_advice, schedul
 from simulator.results.timeline import Timeline
 from simulator.scenario.scenario import Scenario
 
+FEWEST_TRIES = 4
 SETTLED = 8  # batches after the deepest lookahead until all buffers are in use
 MOST_WORKERS = 1 << 17
+MOST_BUILT = 10_000  # tables and products built to find what fits; beyond that the answer may be less tight
 
 
 def checked_memory(scenario: Scenario) -> Memory:
@@ -49,14 +52,37 @@ def _checked(scenario: Scenario, memory: Memory) -> Memory:
 
 
 def _what_fits(scenario: Scenario) -> str:
-    """Say the smallest number of workers and the largest batch that fit, where there are such."""
+    """Say the smallest number of workers and the largest batch that fit, where there are such.
+
+    Of a scenario that takes long to build few are tried: what is said fits, but may not be the smallest.
+    """
     hosts, batch = scenario.cluster.hosts, scenario.workload.batch
     per_host = scenario.cluster.per_host
-    more = _least(hosts, MOST_WORKERS // per_host, lambda n: _fits(scenario, f"cluster.hosts={n}"))
-    less = _most(batch, lambda n: _fits(scenario, f"workload.batch={n}"))
+    tries = max(FEWEST_TRIES, MOST_BUILT // _parts_built(scenario))
+    more = _least(hosts, MOST_WORKERS // per_host, _Tries(scenario, "cluster.hosts", tries))
+    less = _most(batch, _Tries(scenario, "workload.batch", tries))
     found = [f"with {more * per_host:,} workers"] if more else []
     found += [f"with a batch of {less:,}"] if less else []
     return f"; it fits {' or '.join(found)}" if found else ""
+
+
+def _parts_built(scenario: Scenario) -> int:
+    """Return how many tables and products of matrices a build of the scenario goes through."""
+    workload = scenario.workload
+    return len(workload.tables) + len(workload.model.quantities().products)
+
+
+@dataclass
+class _Tries:
+    """Whether the scenario fits with a value at `path`; after `left` tries nothing is found to fit."""
+
+    scenario: Scenario
+    path: str
+    left: int
+
+    def __call__(self, value: int) -> bool:
+        self.left -= 1
+        return self.left >= 0 and _fits(self.scenario, f"{self.path}={value}")
 
 
 def _fits(scenario: Scenario, setting: str) -> bool:

@@ -6,10 +6,11 @@ from pydantic import Field
 
 from simulator.quantities import value_bytes
 from simulator.scenario.base import Spec
-from simulator.scenario.fields import Bytes, Count, CountOrZero, Flag, Fraction, NonNegativeFloat
+from simulator.scenario.fields import Bytes, Count, CountOrZero, Flag, Fraction, NonNegativeFloat, Number
 from simulator.workload.dense import Dcnv2, DeepFm, DenseModel, Dlrm, Fuxi, Hstu, Mlp, Profile, WideAndDeep
 
 Precision = Literal["fp32", "tf32", "fp16", "bf16", "fp8"]
+Layers = Annotated[int, Number(1, 1000, whole=True)]
 Widths = Annotated[tuple[Count, ...], Field(min_length=1, max_length=64)]
 
 
@@ -36,7 +37,7 @@ class ModelSpec(Spec):
 class SequenceSpec(ModelSpec):
     """What sequence models share."""
 
-    layers: Count
+    layers: Layers
     dimension: Count
     sequence: Count
     heads: Count = 1
@@ -96,7 +97,7 @@ class Dcnv2Spec(FeatureSpec):
     kind: Literal["dcnv2"]
     bottom: Widths
     top: Widths
-    cross_layers: Count
+    cross_layers: Layers
     rank: Count
 
     def build(self) -> DenseModel:

@@ -15,7 +15,7 @@ from simulator.units import shown
 from simulator.workload.job import OPTIMIZERS, InputPipeline, Workload
 from simulator.workload.tables import EmbeddingTable
 
-MOST_TABLES = 20_000
+MOST_TABLES = 4096  # planners handle some 2,000
 
 
 def _above_zero(size: float) -> float:
@@ -36,7 +36,7 @@ class TableSpec(Spec):
     dimension: Count
     dtype: Literal["fp32", "fp16", "bf16", "fp8", "int8"] = "fp32"
     pooling: PositiveFloat | None = None
-    copies: Annotated[int, Number(1, 10_000, whole=True)] = 1
+    copies: Annotated[int, Number(1, MOST_TABLES, whole=True)] = 1
     keys: KeysSpec | None = None
 
     @property
@@ -56,7 +56,7 @@ class WorkloadSpec(Spec):
     """What one rank trains per step. `batch` is per worker."""
 
     model: AnyModelSpec
-    tables: Annotated[tuple[TableSpec, ...], Field(min_length=1, max_length=10_000)]
+    tables: Annotated[tuple[TableSpec, ...], Field(min_length=1, max_length=MOST_TABLES)]
     batch: Count
     keys: KeysSpec | None = None
     histories: HistoriesSpec | None = None

@@ -67,7 +67,7 @@ class DensePart:
     @property
     def backward_alone(self) -> tuple[DenseWork, ...]:
         """The buckets of the backward pass without what is done to rows."""
-        return tuple(self._backward(self.buckets) for _ in range(self.buckets))
+        return (self._backward(self.buckets),) * self.buckets
 
     @property
     def all_reduce_bucket(self) -> Work:

@@ -4,8 +4,11 @@ import pytest
 
 from simulator.errors import InputError
 from simulator.scenario import load, run_scenario
+from simulator.scenario.memory import MOST_BUILT, _parts_built, _Tries
 from simulator.scenario.scenario import ScenarioSpec
 from simulator.scenario.shipped_files import shipped_folder
+
+GROUP = "{accelerator: a100_80, hosts: 1}, "
 
 
 @pytest.mark.parametrize(
@@ -55,17 +58,20 @@ from simulator.scenario.shipped_files import shipped_folder
         ("run.seed='nan'", 'must be a whole number from 0 to 1e\\+15, not "nan"'),
         ("workload.tables[0].name=cat_9", 'two tables are called "cat_9"'),
         ("workload.tables[0].name=''", "a table needs a name"),
-        ("workload.tables[0].copies=10000", None),
+        ("workload.tables[0].copies=4000", None),
         ("workload.bucket=0 B", "a bucket must hold something"),
         ("cluster.compute={kind: utilization, share: 0, source: x}", "share must be above 0"),
         ("cluster.hosts=1000000", "workers are too many"),
+        ("workload.tables[0].copies=4097", "at most 4096"),
+        ("workload.model={kind: hstu, layers: 1001, dimension: 8, sequence: 8}", "at most 1000"),
+        (f"cluster={{per_host: 8, groups: [{GROUP * 17}]}}", "at most 16"),
         ("cluster.per_host=100000", "at most 4096"),
     ],
 )
 def test_a_contradiction_is_refused_with_its_reason(setting: str, words: str | None) -> None:
     path = shipped_folder() / "quickstart.yaml"
     if words is None:
-        assert len(load(path, [setting, "sharding.tier=dram"]).workload.tables) == 10_025
+        assert len(load(path, [setting, "sharding.tier=dram"]).workload.tables) == 4_025
         return
     with pytest.raises(InputError, match=words) as refusal:
         run_scenario(load(path, [setting]))
@@ -79,8 +85,8 @@ def test_more_micro_batches_than_samples_are_refused() -> None:
 
 
 def test_more_tables_than_can_be_looked_after_are_refused() -> None:
-    many = [f"workload.tables[{i}].copies=10000" for i in range(3)]
-    with pytest.raises(InputError, match="more than 20,000 tables"):
+    many = [f"workload.tables[{i}].copies=4000" for i in range(3)]
+    with pytest.raises(InputError, match="more than 4,096 tables"):
         _ = load(shipped_folder() / "quickstart.yaml", many).workload
 
 
@@ -107,9 +113,32 @@ def test_where_model_and_tables_disagree_the_report_says_so() -> None:
         ("BagpipeSpec", "lookahead", 2, 1000),
         ("NestpipeSpec", "micro_batches", 1, 1024),
         ("ReplicasSpec", "every", 1, 256),
-        ("TableSpec", "copies", 1, 10_000),
+        ("TableSpec", "copies", 1, 4096),
+        ("HstuSpec", "layers", 1, 1000),
     ],
 )
 def test_the_schema_states_the_limits_that_hold(part: str, field: str, least: int, most: int) -> None:
     stated = ScenarioSpec.model_json_schema()["$defs"][part]["properties"][field]
     assert (stated["minimum"], stated["maximum"]) == (least, most)
+
+
+@pytest.mark.parametrize("workers", [2**20 + 8, 10**15, 10**30])
+def test_an_absurd_number_of_workers_is_refused_before_a_torus_is_shaped_for_it(workers: int) -> None:
+    pod = load(shipped_folder() / "google/ads.yaml", [])
+    with pytest.raises(
+        InputError, match=r"--workers: .* workers are too many; at most 1,048,576 are allowed"
+    ):
+        pod.with_workers(workers)
+
+
+def test_what_would_fit_is_searched_in_few_steps_where_a_scenario_takes_long_to_build() -> None:
+    many = ["workload.tables[8].copies=2000", "workload.model.embedding_features=2015"]
+    built: list[int] = []
+    huge = load(shipped_folder() / "quickstart.yaml", many)
+    tried = _Tries(huge, "workload.batch", 3)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("simulator.scenario.memory._fits", lambda scenario, setting: built.append(1) is None)
+        assert [tried(8) for _ in range(5)] == [True, True, True, False, False]
+    assert len(built) == 3
+    assert MOST_BUILT // _parts_built(huge) < 6
+    assert MOST_BUILT // _parts_built(load(shipped_folder() / "quickstart.yaml", [])) > 100

@@ -13,7 +13,6 @@ from functools import singledispatch
 from simulator.costs.model import CostModel
 from simulator.costs.rows import connection
 from simulator.costs.rpc import busy_seconds, client_seconds
-from simulator.hardware import TwoLevel
 from simulator.quantities import (
     AllReduceWork,
     AllToAllWork,
@@ -159,9 +158,9 @@ def _added(parts: Iterable[Occupancy]) -> Occupancy:
 def passing(work: Work, costs: CostModel) -> Occupancy:
     """Return seconds of full use by resource of what the flows of a collective pass through on a rank.
 
-    What is sent is read from device memory, what is received is written there. Flows between hosts
-    also pass the accelerator's host link where its network card is behind the same switch, and the card
-    that leads to parameter servers.
+    What is sent is read from device memory, what is received is written there. Flows out of the fast
+    domain also pass the accelerator's host link where its network card is behind the same switch, and the
+    card that leads to parameter servers; over PCIe, those within the domain pass the host link, too.
     """
     return {}
 
@@ -172,14 +171,14 @@ def passing(work: Work, costs: CostModel) -> Occupancy:
 @passing.register(BroadcastWork)
 @passing.register(PointToPointWork)
 def _(work: Collective, costs: CostModel) -> Occupancy:
-    cluster, moved = costs.cluster, _moved(work, costs)
-    outside = moved.get("far", 0.0) / cluster.accelerator.host_link_bandwidth
-    found = {"hbm": 2 * sum(moved.values()) / cluster.accelerator.hbm_bandwidth}
-    if isinstance(cluster.fabric, TwoLevel) and moved.get("far"):
-        found["remote"] = moved["far"] / connection(cluster)  # the card that also leads to the servers
-    return found | (
-        {"device_to_host": outside, "host_to_device": outside} if cluster.cards_on_host_link else {}
-    )
+    near, far = moved(work, costs)
+    cluster, chip = costs.cluster, costs.cluster.accelerator
+    found = {"hbm": 2 * (near + far) / chip.hbm_bandwidth}
+    if far:
+        found["remote"] = far / connection(cluster)  # the card that also leads to the servers
+    pcie = cluster.fabric.on_host_links
+    over = (near if pcie else 0.0) + (far if pcie or cluster.cards_on_host_link else 0.0)
+    return found | {path: over / chip.host_link_bandwidth for path in THROUGH_SWITCH if over}
 
 
 @passing.register
@@ -187,23 +186,12 @@ def _(work: InTurn, costs: CostModel) -> Occupancy:
     return _added(passing(part, costs) for part in work.parts)
 
 
-def _moved(work: Collective, costs: CostModel) -> dict[str, float]:
-    """Return the bytes that the busiest rank sends, and receives, by level: into its domain, and outside.
-
-    Both are known on two levels; elsewhere they are put together, as what the collective moves at least.
-    """
-    moved: dict[str, float] = {}
-    for phase in costs.plan(work).phases:
-        for flow in phase.flows:
-            for link, crossing in flow.crossing.items():
-                moved[link] = moved.get(link, 0.0) + flow.bytes * crossing
-    if moved.keys() <= {"near", "far"}:
-        return {level: size / _pace(work, costs, level) for level, size in moved.items()}
-    return {"near": busiest(work.bytes) * (2 if isinstance(work, AllReduceWork) else 1)}
-
-
-def _pace(work: Collective, costs: CostModel, level: str) -> float:
-    """Return how many bytes one counts for on a level's links: less than one where a group goes faster."""
+def moved(work: Collective, costs: CostModel) -> tuple[float, float]:
+    """Return the bytes that the busiest rank sends, and receives, within its fast domain and out of it."""
+    flows = [flow for phase in costs.plan(work).phases for flow in phase.flows]
+    near, far = (sum(flow.bytes * getattr(flow, way) for flow in flows) for way in ("near", "far"))
+    if near or far or not flows:
+        return near, far
     group = None if isinstance(work, PointToPointWork) else work.group
-    far = costs.network.ground(group).far
-    return 1.0 if far is None else far.neighbour.get(level, 1.0)
+    here, size = costs.network.ground(group), busiest(work.bytes)  # flows of unlike ranks are not counted out
+    return size * here.staying, size * here.leaving

@@ -4,19 +4,24 @@ Links come in classes, one link of each class per rank and direction (a wired fa
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
 class Flows:
-    """Equal flows of `bytes` each; `crossing` says how many of them cross one link of a class."""
+    """Equal flows of `bytes` each; `crossing` says how many of them cross one link of a class.
+
+    A rank sends `near` of them to ranks of its fast domain and `far` of them out of it (means).
+    """
 
     bytes: float
     crossing: Mapping[str, float]
+    near: float = 0.0
+    far: float = 0.0
 
     def stretched(self, factor: float) -> "Flows":
         """Return flows that take `factor` times as long."""
-        return Flows(self.bytes * factor, self.crossing)
+        return replace(self, bytes=self.bytes * factor)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from typing import Protocol
 import numpy as np
 
 from simulator.errors import InputError, did_you_mean
-from simulator.hardware import Cluster, TwoLevel
+from simulator.hardware import Cluster
 from simulator.hardware.servers import Servers
 from simulator.quantities import Amount, RowWork
 
@@ -145,11 +145,8 @@ def servers_of(cluster: Cluster) -> Servers:
 
 
 def connection(cluster: Cluster) -> float:
-    """Bytes/s of one rank out of its fast domain."""
-    fabric = cluster.fabric
-    if not isinstance(fabric, TwoLevel):
-        raise InputError("parameter servers are reached on two_level fabrics only")
-    return fabric.slow(0).rate
+    """Bytes/s of one rank out of its fast domain. Raises InputError on a fabric that nothing leads out of."""
+    return cluster.fabric.way_out(cluster.per_host).rate
 
 
 _TIERS: Mapping[str, Callable[[RowWork, Cluster, RowSpeed], Amount]] = {

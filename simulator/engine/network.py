@@ -29,40 +29,38 @@ PASSES = 2  # how often ranks may hold up the flows of one phase: what comes lat
 class _Move:
     """The flows of one phase under way since `begin` ns; `shared` once they are in the fluid solver.
 
-    `node` is the collective's, `alone_ns` the time that the flows take alone.
+    `node` is the collective's.
     """
 
     node: int
+    leg: "_Leg"
     flows: FlowClasses
-    alone_ns: float
     begin: int
     ended: simpy.Event
     shared: bool = False
 
     @property
     def rate(self) -> float:
-        """Bytes/s over all links of the flows when they are alone, classes counted as often as they cross."""
-        return float((self.flows.bytes * self.crossings).sum()) / self.alone_ns * NS
-
-    @property
-    def crossings(self) -> FloatArray:
-        """How many links each class loads, (F,)."""
-        flows = self.flows
-        return np.bincount(flows.owner(), flows.coefficient, len(flows)).astype(np.float64)
+        """Bytes/s of one rank, sent by flows of all classes, when they are alone."""
+        return float((self.flows.bytes * self.leg.sent).sum()) / self.leg.alone_ns * NS
 
 
 @dataclass(frozen=True, eq=False)
 class _Leg:
-    """One phase of a collective: ns before its flows, the flows (None without), ns that they take alone."""
+    """One phase of a collective: ns before its flows, the flows (None without), ns that they take alone.
+
+    `sent`: how many flows of each class a rank sends, (F,).
+    """
 
     before_ns: float
     flows: FlowClasses | None
     alone_ns: float
+    sent: FloatArray
 
     def scaled(self, factor: float) -> "_Leg":
         """Return the leg with everything `factor` times as long."""
         flows = self.flows and replace(self.flows, bytes=self.flows.bytes * factor)
-        return _Leg(self.before_ns * factor, flows, self.alone_ns * factor)
+        return _Leg(self.before_ns * factor, flows, self.alone_ns * factor, self.sent)
 
 
 class SharedNetwork:
@@ -73,7 +71,7 @@ class SharedNetwork:
     ) -> None:
         """Start with an idle network; the ranks that `traffic` knows are told of flows."""
         self.env = env
-        self._links = sorted(contention.rates)
+        self._links, self._named_rates = sorted(contention.rates), contention.rates
         self._rates = np.array([contention.rates[link] for link in self._links])
         self._fluid = Fluid(self._rates)
         self._traffic = traffic or Traffic()
@@ -124,7 +122,7 @@ class SharedNetwork:
             return False
         self._tags += 1
         tag = self._tags
-        move = _Move(node, leg.flows, leg.alone_ns, int(self.env.now), self.env.event())
+        move = _Move(node, leg, leg.flows, int(self.env.now), self.env.event())
         self._moves[tag] = move
         if len(self._moves) > 1:
             self._share()
@@ -165,7 +163,7 @@ class SharedNetwork:
         """Return the rate of flows under way in per cent of what they reach alone."""
         if not move.shared:
             return 100
-        return round(100 * float((self._fluid.rates(tag) * move.crossings).sum()) / move.rate)
+        return round(100 * float((self._fluid.rates(tag) * move.leg.sent).sum()) / move.rate)
 
     def _end_alone(self, tag: int) -> None:
         move = self._moves.get(tag)
@@ -201,12 +199,20 @@ class SharedNetwork:
 
     def _leg(self, phase: Phase) -> _Leg:
         if not any(flow.bytes for flow in phase.flows):  # flows of nothing have no rate
-            return _Leg(phase.seconds * NS, None, 0.0)
+            return _Leg(phase.seconds * NS, None, 0.0, np.zeros(0))
         flows = self._classes(phase.flows)
         load = np.bincount(flows.link, flows.coefficient * flows.bytes[flows.owner()], len(self._rates))
-        return _Leg(phase.seconds * NS, flows, float((load / self._rates).max()) * NS)
+        alone = float((load / self._rates).max()) * NS
+        return _Leg(phase.seconds * NS, flows, alone, _sent(phase.flows))
 
     def _classes(self, flows: Sequence[Flows]) -> FlowClasses:
         """Return the flows as the solver takes them, weighed against those of other collectives."""
         rows = [{self._links.index(link): count for link, count in flow.crossing.items()} for flow in flows]
-        return FlowClasses.of_rows(rows, [flow.bytes for flow in flows], self._weights.weights(flows))
+        weights = self._weights.weights(flows, self._named_rates)
+        return FlowClasses.of_rows(rows, [flow.bytes for flow in flows], weights)
+
+
+def _sent(flows: Sequence[Flows]) -> FloatArray:
+    """Return how many flows of each class a rank sends; where that is not said, how many links they load."""
+    sent = np.array([flow.near + flow.far for flow in flows])
+    return sent if sent.all() else np.array([sum(flow.crossing.values()) for flow in flows])

@@ -1,7 +1,7 @@
 """By which weight the flows of a collective compete with those of others, where links are shared."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -11,37 +11,42 @@ from simulator.costs import Flows
 class WeightRule(Protocol):
     """Weighs the flows of one collective. Shares of a full link are in proportion to weights."""
 
-    def weights(self, flows: Sequence[Flows]) -> list[float]:
-        """Return the weight of one flow of each class of `flows`, all of the same collective and phase."""
+    def weights(self, flows: Sequence[Flows], rates: Mapping[str, float]) -> list[float]:
+        """Return the weight of one flow of each class of `flows`, all of the same collective and phase.
+
+        `rates` are those of all classes of links, bytes/s.
+        """
 
 
 @dataclass(frozen=True)
 class PerFlow:
     """Every flow counts once, as in SimGrid: an all-to-all of many ranks pushes a ring aside."""
 
-    def weights(self, flows: Sequence[Flows]) -> list[float]:
+    def weights(self, flows: Sequence[Flows], rates: Mapping[str, float]) -> list[float]:
         """Return ones."""
         return [1.0] * len(flows)
 
 
 @dataclass(frozen=True)
 class PerCollective:
-    """A collective counts once on the link that carries most of its flows, and on none more often.
+    """A collective counts once on the link that its flows fill most, for the link's rate.
 
+    Links that never limit, as those above leaves that are not oversubscribed, so change no share.
     Flows that share links, directly or by way of others, weigh the same, so that a collective divides
     links among its own flows as it does alone; flows that share none (inside hosts and between them)
     are weighed apart.
     """
 
-    def weights(self, flows: Sequence[Flows]) -> list[float]:
-        """Return one over the flows of its group on the busiest link of the group, for each class."""
+    def weights(self, flows: Sequence[Flows], rates: Mapping[str, float]) -> list[float]:
+        """Return one over the flows of its group on the fullest link of the group, for each class."""
         weights = [0.0] * len(flows)
         for group in _groups(flows):
             crossing: Counter[str] = Counter()
             for index in group:
                 crossing.update(flows[index].crossing)
+            fullest = max(crossing, key=lambda link: (crossing[link] / rates[link], crossing[link]))
             for index in group:
-                weights[index] = 1.0 / max(crossing.values())
+                weights[index] = 1.0 / crossing[fullest]
         return weights
 
 

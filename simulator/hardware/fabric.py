@@ -34,8 +34,26 @@ class Link:
         return self.bandwidth * self.efficiency
 
 
+@dataclass(frozen=True)
+class WayOut:
+    """How a rank reaches what lies outside of its fast domain: its part of the cards, in bytes/s.
+
+    `links` are the classes of links that such traffic crosses once.
+    """
+
+    rate: float
+    links: tuple[str, ...]
+
+
 class Fabric(Protocol):
     """What every fabric can say about itself, whatever its shape."""
+
+    @property
+    def on_host_links(self) -> bool:
+        """Whether traffic inside a fast domain passes the accelerators' host links, as over PCIe."""
+
+    def way_out(self, per_host: int) -> WayOut:
+        """Return how a rank reaches parameter servers. Raises InputError where no card leads out."""
 
     def domain_size(self, per_host: int) -> int:
         """Return how many accelerators reach each other at the fast rate, for hosts of `per_host`."""
@@ -70,6 +88,14 @@ class PeerClass:
     latency: float
     crossing: Crossing
     elsewhere: bool = False
+
+
+def no_way_out(kind: str) -> InputError:
+    """Return the refusal of parameter servers on a fabric from which no card leads out."""
+    return InputError(
+        f"no network card leads out of a {kind} fabric, so parameter servers cannot be reached: "
+        "take two_level, or flat, fat_tree or rails with nics"
+    )
 
 
 @runtime_checkable
@@ -126,6 +152,15 @@ class TwoLevel:
             checks.counts("two_level", domain=self.domain)
         if self.decay_workers is not None:
             checks.positive("two_level", decay_workers=self.decay_workers)
+
+    @property
+    def on_host_links(self) -> bool:
+        """No: the links inside a domain are apart."""
+        return False
+
+    def way_out(self, per_host: int) -> WayOut:
+        """Return the link between domains, at its full rate whatever the size of the job."""
+        return WayOut(self.slow(0).rate, ("far",))
 
     @property
     def fast(self) -> Link:

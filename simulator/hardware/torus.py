@@ -6,6 +6,7 @@ from math import prod
 
 from simulator.errors import InputError
 from simulator.hardware import checks
+from simulator.hardware.fabric import WayOut, no_way_out
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,15 @@ class Torus:
         checks.positive("torus", link_bandwidth=self.link_bandwidth)
         checks.not_negative("torus", hop_latency=self.hop_latency)
         checks.shares("torus", efficiency=self.efficiency)
+
+    @property
+    def on_host_links(self) -> bool:
+        """No: chips have links of their own."""
+        return False
+
+    def way_out(self, per_host: int) -> WayOut:
+        """Raise InputError: its links lead to other chips only."""
+        raise no_way_out("torus")
 
     @property
     def size(self) -> int:

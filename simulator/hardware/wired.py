@@ -8,7 +8,7 @@ import numpy as np
 
 from simulator.errors import InputError
 from simulator.hardware import checks
-from simulator.hardware.fabric import Crossing, PeerClass
+from simulator.hardware.fabric import Crossing, PeerClass, WayOut, no_way_out
 from simulator.hardware.graphs import FabricGraph, FoldedRoutes, PairClass, Wiring, fold, route
 from simulator.hardware.graphs.grouping import Places
 from simulator.hardware.graphs.routes import Routes
@@ -16,6 +16,7 @@ from simulator.quantities import FloatArray, Group, IntArray
 
 NEAR = ("same PCIe switch", "same host", "same domain")
 ELSEWHERE = ("other rail", "same unit, other rail")
+CARDS = ("nic out", "nic in")
 ROUNDING = 1e-9
 
 
@@ -90,6 +91,19 @@ class Wired:
             f"no two ranks of this fabric are {'in one domain' if near else 'in different domains'}"
         )
 
+    @property
+    def on_host_links(self) -> bool:
+        """Whether domains are wired over PCIe."""
+        return any(group.inside.on_host_links for group in self.plan.groups)
+
+    def way_out(self, per_host: int) -> WayOut:
+        """Return an even part of the cards, or of the links to them where those are slower."""
+        parts = [part for group in self.plan.groups for part in group.even_parts_out()]
+        if not parts:
+            raise no_way_out("wired")
+        cards = tuple(name for name in self.rates if name.startswith(CARDS))
+        return WayOut(min(parts) * self.efficiency, cards)
+
     def _shares(self, group: Group | None) -> Iterator[tuple[PairClass, FloatArray, float]]:
         """Yield each class of pairs, its flows in an all-to-all over all ranks, the group's share."""
         kinds = dict.fromkeys(map(_kind, self.folded.pairs), 0.0)
@@ -137,6 +151,15 @@ class CustomFabric:
     graph: FabricGraph
     start_up: float = 0.0
     efficiency: float = 1.0
+
+    @property
+    def on_host_links(self) -> bool:
+        """No: the graph does not say which of its links those are."""
+        return False
+
+    def way_out(self, per_host: int) -> WayOut:
+        """Raise InputError: the graph does not say what leads out."""
+        raise no_way_out("custom")
 
     @cached_property
     def _routes(self) -> Routes:

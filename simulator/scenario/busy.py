@@ -8,7 +8,6 @@ from simulator.quantities import Work
 from simulator.results.report import BUSY
 from simulator.scenario.simulate import Run
 
-CARD = "far"  # parameter servers are reached through the card that leads out of the fast domain
 # Several resources behind one word of the report: the busiest of them counts, as does the busiest link.
 BEHIND = {
     "compute": ("tensor",),
@@ -42,4 +41,5 @@ def _links(work: Work, costs: CostModel) -> dict[str, float]:
     """Return seconds of full use by class of link, the way to parameter servers included."""
     used = on_links(work, costs)
     served = occupancy(work, costs).get("remote", 0.0)
-    return used | {CARD: used.get(CARD, 0.0) + served} if served else used
+    cards = costs.cluster.fabric.way_out(costs.cluster.per_host).links if served else ()
+    return used | {card: used.get(card, 0.0) + served for card in cards}

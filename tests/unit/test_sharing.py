@@ -209,10 +209,15 @@ def test_what_a_stage_held_is_given_back_within_the_nanosecond() -> None:
 # ---------------------------------------------------------------- weights
 
 
-def test_a_collective_counts_once_on_its_busiest_link_and_on_none_more_often() -> None:
+@pytest.mark.parametrize(
+    ("spine", "counts"), [(1e9, {"nic": 248 / 448, "spine": 1.0}), (2e9, {"nic": 1.0, "spine": 448 / 248})]
+)
+def test_a_collective_counts_once_on_the_link_that_it_fills_most(
+    spine: float, counts: dict[str, float]
+) -> None:
     flows = [Flows(1.0, {"nic": 24.0}), Flows(1.0, {"nic": 224.0, "spine": 448.0})]
-    weights = PerCollective().weights(flows)
-    for link, most in (("nic", 248 / 448), ("spine", 1.0)):
+    weights = PerCollective().weights(flows, {"nic": 1e9, "spine": spine})
+    for link, most in counts.items():
         pairs = zip(weights, flows, strict=True)
         assert sum(weight * flow.crossing.get(link, 0.0) for weight, flow in pairs) == pytest.approx(most)
 
@@ -223,13 +228,14 @@ def test_flows_that_share_links_weigh_the_same_and_those_that_share_none_are_wei
         Flows(1.0, {"far": 56.0}),
         Flows(1.0, {"near": 1.0, "far": 8.0}),
     )
-    assert PerCollective().weights([near, far]) == pytest.approx([1 / 7, 1 / 56])
+    rates = {"near": 4e9, "far": 1e9}
+    assert PerCollective().weights([near, far], rates) == pytest.approx([1 / 7, 1 / 56])
     for order in permutations((near, far, both)):
-        assert PerCollective().weights(order) == pytest.approx([1 / 64] * 3)
+        assert PerCollective().weights(order, rates) == pytest.approx([1 / 64] * 3)
 
 
 def test_per_flow_every_flow_counts_once() -> None:
-    assert PerFlow().weights([Flows(1.0, {"near": 7.0}), Flows(9.0, {"far": 56.0})]) == [1.0, 1.0]
+    assert PerFlow().weights([Flows(1.0, {"near": 7.0}), Flows(9.0, {"far": 56.0})], {}) == [1.0, 1.0]
 
 
 # ---------------------------------------------------------------- the agenda

@@ -28,7 +28,8 @@ class Peers:
 
     def flows(self, part: float) -> Flows:
         """Return a flow of `part` bytes from each rank to each of these peers."""
-        return Flows(part, self.crossing)
+        near, far = (0.0, self.count) if self.far else (self.count, 0.0)
+        return Flows(part, self.crossing, near=near, far=far)
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,7 @@ class Level:
     one back; `per_message` what each further message costs that must be waited for; `cable` the time of
     any message on its way, on top. `tuned` is the start-up of a reduction as a tuned library does it on
     the whole level. `neighbour`: one flow from each rank to the next on the level; `peers`: one to each.
+    `outside`: the level joins domains.
     """
 
     latency: float
@@ -47,10 +49,17 @@ class Level:
     tuned: float
     neighbour: Crossing
     peers: tuple[Peers, ...]
+    outside: bool = False
 
     def seconds(self, messages: float) -> float:
         """Return the start-up of so many messages one after the other."""
         return self.latency + self.per_message * max(0.0, messages - 2) + self.cable * messages
+
+    def to_next(self, moved: float, times: float = 1.0) -> Flows:
+        """Return `times` flows of `moved` bytes from each rank to the next on the level."""
+        crossing = {link: count * times for link, count in self.neighbour.items()}
+        near, far = (0.0, times) if self.outside else (times, 0.0)
+        return Flows(moved, crossing, near=near, far=far)
 
 
 @dataclass(frozen=True)
@@ -76,6 +85,16 @@ class Ground:
     def widest(self) -> Level:
         """The level that joins all ranks."""
         return self.near if self.far is None else self.far
+
+    @property
+    def leaving(self) -> float:
+        """The share of a rank's bytes in an exchange, own share included, that goes out of its domain."""
+        return sum(peers.count for peers in self.everyone if peers.far) / self.ranks
+
+    @property
+    def staying(self) -> float:
+        """The share that goes to others in its domain."""
+        return sum(peers.count for peers in self.everyone if not peers.far) / self.ranks
 
 
 @dataclass(frozen=True)

@@ -130,7 +130,7 @@ def _far_level(wires: _Wires, start_up: float, domains: int, overheads: Overhead
         return None
     tuned = (start_up + 2 * wires.cable) * log2(domains)
     between = overheads.between(start_up)
-    return Level(start_up, between, wires.cable, tuned, wires.neighbour, wires.peers)
+    return Level(start_up, between, wires.cable, tuned, wires.neighbour, wires.peers, outside=True)
 
 
 @_ground.register
@@ -156,6 +156,7 @@ def _(fabric: TwoLevel, cluster: Cluster, group: Group | None, overheads: Overhe
         tuned=fabric.between_latency * log2(domains),
         neighbour={"far": slower},
         peers=(Peers(domains - 1, True, {"far": (domains - 1) * slower}),),
+        outside=True,
     )
     everyone = _present((near_peers, others)) if ranks > 1 else ()
     only = far if domains > 1 else None

@@ -60,7 +60,7 @@ class Hierarchical:
 
 def _on_level(level: Level, ranks: int, size: float) -> tuple[Phase, ...]:
     moved = 2 * (ranks - 1) / ranks * size
-    return (Phase(level.tuned, (Flows(moved, level.neighbour),)),) if ranks > 1 else ()
+    return (Phase(level.tuned, (level.to_next(moved),)),) if ranks > 1 else ()
 
 
 @dataclass(frozen=True)
@@ -88,13 +88,10 @@ class Half:
 def through_all(ground: Ground, moved: float) -> tuple[Flows, ...]:
     """Return `moved` bytes from each rank to the next, on average, in as many rings as a domain has ranks."""
     if ground.far is None:
-        return (Flows(moved, ground.near.neighbour),)
+        return (ground.near.to_next(moved),)
     each = moved / ground.inside
-    far = Flows(each, ground.far.neighbour)
-    if ground.inside == 1:
-        return (far,)
-    inner = {link: n * (ground.inside - 1) for link, n in ground.near.neighbour.items()}
-    return Flows(each, inner), far
+    far = ground.far.to_next(each)
+    return (far,) if ground.inside == 1 else (ground.near.to_next(each, ground.inside - 1), far)
 
 
 def ring_start_up(ground: Ground, rounds: int) -> float:

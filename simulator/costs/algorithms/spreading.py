@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from simulator.costs.algorithms.algorithm import Plan
 from simulator.costs.algorithms.ground import Ground, Load
 from simulator.costs.algorithms.reductions import depth_start_up, ring_start_up, through_all
-from simulator.costs.phases import Flows, Phase
+from simulator.costs.phases import Phase
 
 
 @dataclass(frozen=True)
@@ -44,5 +44,5 @@ class PointToPoint:
         level = ground.widest
         ways = [ground.near] if ground.far is None or self.distance < ground.inside else []
         ways += [ground.far] if ground.far else []
-        flows = tuple(Flows(load.busiest, way.neighbour) for way in ways)
+        flows = tuple(way.to_next(load.busiest) for way in ways)
         return Plan("point to point", (Phase(level.latency + level.cable, flows),))

@@ -59,6 +59,10 @@ class Inside(Protocol):
         """Whether each accelerator keeps to NICs of its own; otherwise all use all of the host's."""
 
     @property
+    def on_host_links(self) -> bool:
+        """Whether peers are reached over the links that also lead to the host."""
+
+    @property
     def out(self) -> tuple[str, ...]:
         """The link classes between an accelerator and a NIC, outwards."""
 
@@ -83,6 +87,7 @@ class _Pinned:
     """Kinds whose accelerators have NICs of their own right beside them."""
 
     pins_nics = True
+    on_host_links = False
     out: tuple[str, ...] = ()
     into: tuple[str, ...] = ()
 
@@ -155,6 +160,7 @@ class Pcie:
     trunk: Link
     memory: Link | None = None
     pins_nics = False
+    on_host_links = True
 
     def __post_init__(self) -> None:
         """Raise InputError on an impossible count."""

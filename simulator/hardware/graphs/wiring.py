@@ -45,6 +45,15 @@ class Group:
         """The NICs of one host; 1 if it has none."""
         return self.nics.per_host if self.nics else 1
 
+    def even_parts_out(self) -> list[float]:
+        """Return an accelerator's even part, bytes/s, of each class of links to the network, if any."""
+        if self.nics is None:
+            return []
+        size = self.per_host * self.domain_hosts
+        links = self.inside.links(size)
+        ways = [count * link.rate / size for name, (count, link) in links.items() if name in self.inside.out]
+        return [*ways, self.nics.per_host * self.nics.link.rate / self.per_host]
+
     def nics_of(self, local: int) -> range:
         """Return the NICs that accelerator `local` of a host uses."""
         if not self.inside.pins_nics:

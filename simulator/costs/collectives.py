@@ -8,7 +8,7 @@ the wiring names. Nothing is said here of other collectives that use the links a
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -25,8 +25,9 @@ from simulator.costs.algorithms import (
     ground,
     link_rates,
 )
-from simulator.costs.phases import Phase, alone
+from simulator.costs.phases import Phase, alone, ends
 from simulator.hardware import Cluster
+from simulator.hardware.crossings import members
 from simulator.quantities import Amount, Group
 
 
@@ -40,13 +41,8 @@ class Network:
     _grounds: dict[Group | None, Ground] = field(default_factory=dict, compare=False, repr=False)
 
     def all_to_all(self, sent: Amount, received: Amount, group: Group | None = None) -> Plan:
-        """Return the plan by which each member sends and receives so many bytes, own share included.
-
-        In a group that is not the whole job all members are taken to be like the busiest.
-        """
-        speed = self.cluster.speed("network")
-        load = Load(sent / speed, received / speed)
-        return self._plan("all_to_all", load if group is None else Load.of(load.busiest), group)
+        """Return the plan by which each member sends and receives so many bytes, own share included."""
+        return self._plan("all_to_all", Load(sent, received, self.cluster.speed("network")), group)
 
     def all_reduce(self, size: Amount, group: Group | None = None) -> Plan:
         """Return the plan that adds up a vector of `size` bytes over the members."""
@@ -54,11 +50,11 @@ class Network:
 
     def reduce_scatter(self, size: Amount, group: Group | None = None) -> Plan:
         """Return the plan that adds up vectors of `size` bytes and leaves each member a part of the sum."""
-        return self._plan("reduce_scatter", self._even(size), group)
+        return self._in_parts("reduce_scatter", size, group)
 
     def all_gather(self, size: Amount, group: Group | None = None) -> Plan:
         """Return the plan that brings the parts of a vector of `size` bytes to all members."""
-        return self._plan("all_gather", self._even(size), group)
+        return self._in_parts("all_gather", size, group)
 
     def broadcast(self, size: Amount, group: Group | None = None) -> Plan:
         """Return the plan that brings one member's `size` bytes to all others."""
@@ -84,9 +80,27 @@ class Network:
         """Return the seconds of `phases` with the network to themselves: the busiest link sets each."""
         return alone(phases, self.rates)
 
+    def ends(self, phases: Sequence[Phase]) -> Amount:
+        """Return the same for each rank: a float while all are done together, else (ranks,)."""
+        return ends(phases, self.rates)
+
     def _even(self, size: Amount) -> Load:
         """Everybody goes at the pace of the slowest link, as in a ring."""
         return Load.of(float(np.max(size)) / float(np.min(self.cluster.speed("network"))))
+
+    def _in_parts(self, operation: str, size: Amount, group: Group | None) -> Plan:
+        """Return the plan for vectors whose sizes differ between groups: each is done when its own is.
+
+        A group that shares links with larger ones has as much of them as each of these, until it is done.
+        """
+        plan = self._plan(operation, self._even(size), group)
+        if group is None or np.ndim(size) == 0 or not np.ptp(size):
+            return plan
+        number = members(self.cluster.ranks, group)
+        largest = np.zeros(int(number.max()) + 1)
+        np.maximum.at(largest, number, size)
+        share = (largest / largest.max())[number]
+        return replace(plan, phases=tuple(replace(phase, finish=share) for phase in plan.phases))
 
     def _plan(self, operation: str, load: Load, group: Group | None) -> Plan:
         if (self.cluster.ranks if group is None else group.size) == 1:

@@ -125,7 +125,7 @@ class CostModel:
     @_seconds.register(BroadcastWork)
     @_seconds.register(PointToPointWork)
     def _collective(self, work: Collective) -> Amount:
-        return self.network.alone(self.phases(work))
+        return self.network.ends(self.phases(work))
 
     @singledispatchmethod
     def phases(self, work: Work) -> tuple[Phase, ...]:
@@ -162,12 +162,13 @@ class CostModel:
     def _as_measured(self, operation: str, size: float, work: _Grouped) -> tuple[Phase, ...]:
         """Return the planned phases stretched to the measured time; links stay what it shares with others.
 
-        What was measured had no slow connections: the stretch is that of a plan without them.
+        What was measured had equal loads and no slow connections: the stretch is that of a plan for them.
         """
         planned = self.plan(work).phases
         if operation not in self.curves or work.group or not size:
             return planned
-        alone = self.network.alone(plan(work, self._nominal_network).phases)
+        even: Work = AllToAllWork(size) if isinstance(work, AllToAllWork) else type(work)(size)
+        alone = self.network.alone(plan(even, self._nominal_network).phases)
         factor = self.measured_seconds(operation, size) / alone if alone else 1.0
         return tuple(phase.stretched(factor) for phase in planned)
 
@@ -193,9 +194,17 @@ class CostModel:
 
     @_seconds.register
     def _in_turn(self, work: InTurn) -> Amount:
-        """A collective with local work before it ends for nobody before the slowest rank is done."""
-        total = sum((self.seconds(part) for part in work.parts), start=0.0)
-        return busiest(total) if work.rendezvous else total
+        """A collective begins for nobody before the slowest rank is done with what comes before it.
+
+        All are done with the whole together, unless a collective lets some ranks go before others.
+        """
+        total: Amount = 0.0
+        apart = not work.rendezvous
+        for part in work.parts:
+            seconds = self.seconds(part)
+            apart |= part.rendezvous and np.ndim(seconds) > 0
+            total = (busiest(total) if part.rendezvous else total) + seconds
+        return total if apart else busiest(total)
 
     @_seconds.register
     def _together(self, work: Together) -> Amount:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import cast
 
+import numpy as np
 import simpy
 
 from simulator.engine.agenda import Agenda
@@ -21,7 +22,7 @@ from simulator.engine.crowd import FEW, Crowd
 from simulator.engine.durations import Durations
 from simulator.engine.host import SharedHost, SharedRank
 from simulator.engine.hosts import Hosted, hosted
-from simulator.engine.network import SharedNetwork
+from simulator.engine.network import Course, SharedNetwork
 from simulator.engine.sharing import Law
 from simulator.engine.traffic import Traffic
 from simulator.pipeline import MarkedGraph
@@ -88,6 +89,8 @@ class _Simulation:
         if contention:
             traffic = self._share(ranks, contention) if any(shared) else Traffic()
             self.network = SharedNetwork(self.env, contention, traffic)
+        nominal = ranks.durations.nominal_ns
+        self.apart = (np.ptp(nominal, axis=1) > 0).tolist()  # whether some ranks are done before others
         self.missing = [len(self.crowd.cohorts)] * self.plan.instances  # still to come, by collective
         self.latest = [0] * self.plan.instances  # the last arrival known so far
         self.events = 0
@@ -161,9 +164,35 @@ class _Simulation:
 
         Ranks may take unequally long (jitter): the first to end must not be told later than it ends.
         """
-        shortest = int(self.crowd.durations(instance).min())
+        durations = self.crowd.durations(instance)
+        if self.apart[instance % self.plan.nodes]:
+            yield from self._carry_apart(network, instance, durations)
+            return
+        shortest = int(durations.min())
         yield from network.carry(instance % self.plan.nodes, shortest)
         self._release(instance, int(self.env.now) - shortest)
+
+    def _carry_apart(
+        self, network: SharedNetwork, instance: int, durations: IntArray
+    ) -> Generator[simpy.Event, None, None]:
+        """The same where some ranks are done before others.
+
+        If nothing was met by the time the first is done, all are told when they end, and the flows still
+        under way keep their pace. Otherwise all ranks are done when the last flow is.
+        """
+        begin, shortest, longest = int(self.env.now), int(durations.min()), int(durations.max())
+        course = Course()
+        carried = self.env.process(network.carry(instance % self.plan.nodes, longest, course))
+        self.events += 1
+        yield self.env.timeout(shortest)
+        if not course.met:
+            course.settled = True
+            self._release(instance, begin)
+            yield carried
+        else:
+            yield carried
+            now = int(self.env.now)
+            self.crowd.complete(instance, np.maximum(now - longest + durations, now))
 
     def _release(self, instance: int, since: int) -> None:
         self.crowd.complete(instance, since + self.crowd.durations(instance))

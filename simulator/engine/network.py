@@ -14,6 +14,7 @@ import numpy as np
 import simpy
 
 from simulator.costs import Flows, Phase
+from simulator.costs.phases import flow_seconds
 from simulator.engine.contention import Contention
 from simulator.engine.fluid.flows import FlowClasses
 from simulator.engine.fluid.fluid import Fluid
@@ -22,7 +23,16 @@ from simulator.quantities import FloatArray
 
 NS = 1e9
 REMEMBERED = 1024
+FIRST = 1e6  # the weight of flows whose end has been told already: they keep their pace
 PASSES = 2  # how often ranks may hold up the flows of one phase: what comes later is beyond accuracy
+
+
+@dataclass(eq=False)
+class Course:
+    """How a collective fares: it has `met` others (or was held up), or its end is `settled` and stands."""
+
+    met: bool = False
+    settled: bool = False
 
 
 @dataclass(eq=False)
@@ -37,7 +47,13 @@ class _Move:
     flows: FlowClasses
     begin: int
     ended: simpy.Event
+    course: Course
     shared: bool = False
+
+    @property
+    def competing(self) -> FlowClasses:
+        """The flows, before all others where their end has been told."""
+        return replace(self.flows, weight=self.flows.weight * FIRST) if self.course.settled else self.flows
 
     @property
     def rate(self) -> float:
@@ -85,15 +101,20 @@ class SharedNetwork:
         self._tags = 0
         self.events = 0
 
-    def carry(self, node: int, nominal_ns: int) -> Generator[simpy.Event, None, None]:
-        """Take the collective of `node` through its phases; alone that takes exactly `nominal_ns`."""
-        begin, planned, met = int(self.env.now), 0.0, False
+    def carry(
+        self, node: int, nominal_ns: int, course: Course | None = None
+    ) -> Generator[simpy.Event, None, None]:
+        """Take the collective of `node` through its phases; alone that takes exactly `nominal_ns`.
+
+        Its `course` says how that goes; once that is settled, the collective goes before all others.
+        """
+        begin, planned, course = int(self.env.now), 0.0, course or Course()
         for leg in self._legs_of(node, nominal_ns):
             planned += leg.before_ns
-            start = begin + floor(planned) if not met else int(self.env.now) + floor(leg.before_ns)
+            start = begin + floor(planned) if not course.met else int(self.env.now) + floor(leg.before_ns)
             if start > self.env.now:
                 yield self._until(start)
-            met = (yield from self._send(node, leg)) or met
+            yield from self._send(node, leg, course)
             planned += leg.alone_ns
         if self.env.now < begin + nominal_ns:  # phases are rounded one by one
             yield self._until(begin + nominal_ns)
@@ -116,13 +137,13 @@ class SharedNetwork:
         self.events += 1
         return self.env.timeout(max(0, moment - int(self.env.now)))
 
-    def _send(self, node: int, leg: _Leg) -> Generator[simpy.Event, None, bool]:
-        """Let the flows of a leg pass; return whether others were met on the way, or a rank held them up."""
+    def _send(self, node: int, leg: _Leg, course: Course) -> Generator[simpy.Event, None, None]:
+        """Let the flows of a leg pass; note in `course` if others are met, or a rank holds them up."""
         if leg.flows is None:
-            return False
+            return
         self._tags += 1
         tag = self._tags
-        move = _Move(node, leg, leg.flows, int(self.env.now), self.env.event())
+        move = _Move(node, leg, leg.flows, int(self.env.now), self.env.event(), course)
         self._moves[tag] = move
         if len(self._moves) > 1:
             self._share()
@@ -131,8 +152,8 @@ class SharedNetwork:
             alone.callbacks.append(lambda _: self._end_alone(tag))
         self._tell()
         yield move.ended
-        late = (yield from self._hold(tag, node)) if node in self._felt else False
-        return move.shared or late
+        if node in self._felt and (yield from self._hold(tag, node)):
+            course.met = not course.settled
 
     def _hold(self, tag: int, node: int) -> Generator[simpy.Event, None, bool]:
         """Wait for the rank that is furthest behind, while the flows still pass there; say whether one is."""
@@ -175,8 +196,8 @@ class SharedNetwork:
         """Hand all moves that are not yet there to the fluid solver, each from when it began."""
         for tag, move in self._moves.items():
             if not move.shared:
-                move.shared = True
-                self._fluid.start(move.begin, move.flows, tag)
+                move.shared, move.course.met = True, not move.course.settled
+                self._fluid.start(move.begin, move.competing, tag)
         self._watch()
 
     def _watch(self) -> None:
@@ -200,16 +221,15 @@ class SharedNetwork:
     def _leg(self, phase: Phase) -> _Leg:
         if not any(flow.bytes for flow in phase.flows):  # flows of nothing have no rate
             return _Leg(phase.seconds * NS, None, 0.0, np.zeros(0))
-        flows = self._classes(phase.flows)
-        load = np.bincount(flows.link, flows.coefficient * flows.bytes[flows.owner()], len(self._rates))
-        alone = float((load / self._rates).max()) * NS
-        return _Leg(phase.seconds * NS, flows, alone, _sent(phase.flows))
+        alone = flow_seconds(phase.flows, self._named_rates) * NS
+        return _Leg(phase.seconds * NS, self._classes(phase.flows), alone, _sent(phase.flows))
 
     def _classes(self, flows: Sequence[Flows]) -> FlowClasses:
         """Return the flows as the solver takes them, weighed against those of other collectives."""
         rows = [{self._links.index(link): count for link, count in flow.crossing.items()} for flow in flows]
         weights = self._weights.weights(flows, self._named_rates)
-        return FlowClasses.of_rows(rows, [flow.bytes for flow in flows], weights)
+        caps = [flow.bytes / flow.least if flow.least else np.inf for flow in flows]
+        return FlowClasses.of_rows(rows, [flow.bytes for flow in flows], weights, caps)
 
 
 def _sent(flows: Sequence[Flows]) -> FloatArray:

@@ -9,8 +9,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+
 from simulator.errors import InputError
 from simulator.hardware import checks
+from simulator.hardware.crossings import Crossings, two_levels
 from simulator.quantities import Group
 
 
@@ -69,6 +72,9 @@ class Fabric(Protocol):
 
     def bisection_bandwidth(self, ranks: int, per_host: int) -> float:
         """Return the bytes/s, in one direction, between two halves of `ranks` accelerators."""
+
+    def crossings(self, ranks: int, per_host: int, group: Group | None = None) -> Crossings:
+        """Return the links between all ranks one by one, at the rates that messages in a `group` find."""
 
 
 Crossing = Mapping[str, float]
@@ -194,3 +200,8 @@ class TwoLevel:
         """Return half the ranks times the rate of the level that the cut crosses, bytes/s."""
         link = self.fast if ranks <= self.domain_size(per_host) else self.slow(ranks)
         return ranks / 2 * link.rate
+
+    def crossings(self, ranks: int, per_host: int, group: Group | None = None) -> Crossings:
+        """Return one link each way for each rank, into its domain and out of it."""
+        domain = np.arange(ranks, dtype=np.int64) // self.domain_size(per_host)
+        return two_levels(domain, self.fast.rate, self.slow(group.size if group else ranks).rate)

@@ -6,7 +6,9 @@ from math import prod
 
 from simulator.errors import InputError
 from simulator.hardware import checks
+from simulator.hardware.crossings import Crossings, Grid
 from simulator.hardware.fabric import WayOut, no_way_out
+from simulator.quantities import Group
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,10 @@ class Torus:
         An axis of d chips adds floor(d^2 / 4) / d with wraparound, (d^2 - 1) / (3 d) without.
         """
         return sum(self._hops(length) for length in self.dims)
+
+    def crossings(self, ranks: int = 0, per_host: int = 0, group: Group | None = None) -> Crossings:
+        """Return the links of all chips. The arguments are the protocol's; a torus knows its size."""
+        return Grid(self.dims, self.wrap, self.rate, self.injection_bandwidth())
 
     def _hops(self, length: int) -> float:
         return length**2 // 4 / length if self.wrap else (length**2 - 1) / (3 * length)

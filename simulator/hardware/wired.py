@@ -8,9 +8,11 @@ import numpy as np
 
 from simulator.errors import InputError
 from simulator.hardware import checks
+from simulator.hardware.crossings import Crossings, Listed
 from simulator.hardware.fabric import Crossing, PeerClass, WayOut, no_way_out
 from simulator.hardware.graphs import FabricGraph, FoldedRoutes, PairClass, Wiring, fold, route
 from simulator.hardware.graphs.grouping import Places
+from simulator.hardware.graphs.links_by_block import links_by_block
 from simulator.hardware.graphs.routes import Routes
 from simulator.quantities import FloatArray, Group, IntArray
 
@@ -143,6 +145,10 @@ class Wired:
         """Return the bytes/s between two halves that uniform traffic reaches: a quarter of it crosses."""
         return ranks / 4 * self.efficiency / self.folded.all_to_all_seconds(1.0)
 
+    def crossings(self, ranks: int, per_host: int, group: Group | None = None) -> Crossings:
+        """Return the links of the wiring one by one."""
+        return links_by_block(self.plan, self.efficiency)
+
 
 @dataclass(frozen=True)
 class CustomFabric:
@@ -229,3 +235,13 @@ class CustomFabric:
     def bisection_bandwidth(self, ranks: int, per_host: int) -> float:
         """Return the bytes/s between two halves that uniform traffic reaches."""
         return ranks / 4 * self.efficiency / self._routes.all_to_all_seconds(1.0)
+
+    def crossings(self, ranks: int, per_host: int, group: Group | None = None) -> Crossings:
+        """Return the links of the graph."""
+        routes, links = self._routes, self.graph.links
+        capacity = np.asarray(links.capacity) * self.efficiency
+        ends = [
+            np.flatnonzero((links.tails == node) | (links.heads == node)) for node in self.graph.rank_nodes
+        ]
+        beside = np.stack([np.repeat(np.arange(len(ends)), [len(own) for own in ends]), np.concatenate(ends)])
+        return Listed(tuple(links.names), capacity, routes.start, routes.link, routes.share, beside)

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from simulator.costs.phases import Flows
-from simulator.quantities import Amount
+from simulator.costs.lanes import Lanes
+from simulator.costs.phases import Flows, Phase
+from simulator.hardware.crossings import Exchange, members
+from simulator.quantities import Amount, IntArray
 
 Crossing = Mapping[str, float]
 
@@ -68,7 +70,7 @@ class Ground:
 
     `far` is None where there is one domain. `grid`: links run along the axes of a torus, and rings
     along all of them at once. `per_peer` is the time (s) that each peer costs a rank in an exchange.
-    `rates` are those of one link of a class, bytes/s.
+    `rates` are those of one link of a class, bytes/s. Unlike loads are put on the links of `lanes`.
     """
 
     ranks: int
@@ -80,6 +82,7 @@ class Ground:
     rates: Mapping[str, float]
     per_peer: float = 0.0
     grid: bool = False
+    lanes: Lanes | None = None
 
     @property
     def widest(self) -> Level:
@@ -96,16 +99,29 @@ class Ground:
         """The share that goes to others in its domain."""
         return sum(peers.count for peers in self.everyone if not peers.far) / self.ranks
 
+    @property
+    def group_of(self) -> IntArray:
+        """The number of the group of each rank of the job."""
+        assert self.lanes is not None
+        return members(self.lanes.ranks, self.lanes.group)
+
+    def phase(self, seconds: float, exchange: Exchange) -> Phase:
+        """Return a start-up of so many seconds, then an uneven exchange, each link with its own bytes."""
+        assert self.lanes is not None
+        crossed = self.lanes.crossed(exchange, self.rates)
+        return Phase(seconds, crossed.flows, crossed.finish)
+
 
 @dataclass(frozen=True)
 class Load:
-    """Bytes that each rank sends and receives, its own share included, at the pace of its own links.
+    """Bytes that each rank of the job sends and receives, its own share included: alike, or one for each.
 
-    A rank whose links are slow counts for more bytes. Arrays have one entry per rank.
+    `speed` is the share of its nominal rate that each rank's own links reach.
     """
 
     sent: Amount
     received: Amount
+    speed: Amount = 1.0
 
     @classmethod
     def of(cls, size: float) -> "Load":
@@ -113,10 +129,22 @@ class Load:
         return cls(size, size)
 
     @property
+    def even(self) -> bool:
+        """Whether all ranks have the same to send and to receive, and links as fast."""
+        return all(float(np.ptp(amount)) == 0.0 for amount in (self.sent, self.received, self.speed))
+
+    @property
     def busiest(self) -> float:
-        """The bytes of the busiest rank."""
-        return float(np.max(np.maximum(self.sent, self.received)))
+        """The bytes of the busiest rank, at the pace of the slowest where links are not nominal."""
+        return float(np.max(np.maximum(self.sent, self.received) / self.speed))
 
     def halved(self) -> "Load":
         """Return half of it."""
-        return Load(self.sent / 2, self.received / 2)
+        return Load(self.sent / 2, self.received / 2, self.speed)
+
+    def exchange(self, group: IntArray) -> Exchange:
+        """Return the exchange of ranks in groups of these numbers, (ranks,)."""
+        sent, received = (
+            np.broadcast_to(np.asarray(one, float), group.shape) for one in (self.sent, self.received)
+        )
+        return Exchange(sent, received, group)

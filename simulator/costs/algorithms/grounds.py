@@ -7,11 +7,12 @@ exchanges fall as it predicts).
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import singledispatch
 from math import ceil, log2
 
 from simulator.costs.algorithms.ground import Crossing, Ground, Level, Peers
+from simulator.costs.lanes import Lanes
 from simulator.errors import InputError
 from simulator.hardware import Cluster, Fabric, Torus, TwoLevel
 from simulator.hardware.fabric import PeerClass, Ways
@@ -45,7 +46,8 @@ def ground(cluster: Cluster, group: Group | None, overheads: Overheads) -> Groun
 
     Raises InputError for groups on a fabric whose groups are not known.
     """
-    return _ground(cluster.fabric, cluster, group, overheads)
+    found = _ground(cluster.fabric, cluster, group, overheads)
+    return replace(found, lanes=Lanes(cluster, group))
 
 
 def link_rates(cluster: Cluster) -> Mapping[str, float]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from simulator.errors import InfeasibleError
 from simulator.hardware import Cluster
-from simulator.results.in_flight import Holding, holdings, peak
+from simulator.results.in_flight import SENDING, Holding, holdings, peak
 from simulator.results.resident import CACHE, COPIES, TABLES, Resident, largest_table
 from simulator.results.timeline import Timeline
 from simulator.sharding import TrainStep
@@ -106,6 +106,7 @@ ADVICE = {
     ("hbm", "row buffers"): "use a smaller batch or fewer row buffers",
     ("hbm", COPIES): "let fewer tables be data_parallel",
     ("hbm", "rows kept on the device"): "use a smaller batch, or let the policy keep fewer rows",
+    ("hbm", SENDING): "use a smaller batch, or let more ranks own a table's rows (sharding.kind: row_wise)",
     ("hbm", CACHE): "use more workers, or a smaller share of cached rows",
     ("host", TABLES): "use more workers",
     ("ssd", TABLES): "use more workers, or give the disks' size (cluster.host.ssd_bytes)",

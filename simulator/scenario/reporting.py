@@ -2,8 +2,9 @@
 
 import numpy as np
 
+from simulator.costs.lanes import MESSAGE_BY_MESSAGE
 from simulator.policies.base import weaker
-from simulator.quantities import HoldWork, leaves
+from simulator.quantities import AllToAllWork, HoldWork, leaves
 from simulator.results.copies import declared_steps
 from simulator.results.report import EXPOSED_KINDS, RAW_KINDS, StepReport, percentiles
 from simulator.results.tables import counted_cycles, first_start_ns
@@ -60,12 +61,27 @@ def _once(stages: list[str]) -> list[str]:
 
 def _fidelity(run: Run) -> str:
     """Say how ranks were carried and how the network was modelled."""
-    kept = _kept(run)
+    kept = _kept(run) + _followed(run)
     if run.timeline.engine == "events" and run.scenario.spec.run.contention:
         weights = f"each {run.scenario.spec.run.weights} weighing the same"
         shared = f"stages of a rank share its resources{_hosts(run)}, collectives the network, max-min"
         return f"{kept}; {shared}, {weights}"
     return f"{kept}; nothing is shared between stages, ranks or collectives: an estimate where they meet"
+
+
+def _followed(run: Run) -> str:
+    """Say so where an uneven exchange has too many ranks for its messages to be followed."""
+    if run.timeline.ranks <= MESSAGE_BY_MESSAGE:
+        return ""
+    works = (leaf for node in run.timeline.graph.nodes for leaf in leaves(node.stage.work))
+    uneven = any(
+        float(np.ptp(amount)) > 0.0
+        for work in works
+        if isinstance(work, AllToAllWork)
+        for amount in (work.bytes, work.received_bytes)
+        if amount is not None
+    )
+    return "; uneven exchanges last as long as their busiest link, for all ranks" if uneven else ""
 
 
 def _hosts(run: Run) -> str:

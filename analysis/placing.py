@@ -6,6 +6,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from analysis.placed_steps import PlacedSteps
 from analysis.planning import PlacingRequest, planner
 from simulator.errors import InfeasibleError, InputError, Where
 from simulator.quantities import FloatArray
@@ -29,13 +30,14 @@ class Placing:
     """The placement of a scenario's tables on the chips of one replica group.
 
     `memory` names where rows live (`hbm`, `host`, `ssd`), `feedback` what a log has changed. Loads are
-    in bytes per step.
+    in bytes per step. `steps` says what steps were predicted where it was chosen by them.
     """
 
     scenario: Scenario
     memory: str
     placement: Placement
     feedback: Feedback | None = None
+    steps: PlacedSteps | None = None
 
     @property
     def sums(self) -> bool:
@@ -62,6 +64,7 @@ class Placing:
             "own": {"busiest": float(self.own_loads.max()), "imbalance": imbalance(self.own_loads)},
             "feedback": told and {name: told[name] for name in told if name != "after"},
             **self.placement.to_dict(),
+            **(self.steps.to_dict() if self.steps else {}),
         }
 
 
@@ -72,7 +75,7 @@ def placed(scenario: Scenario, request: PlacingRequest) -> Placing:
     is made by those. Raises InputError for tables that cannot be placed (on parameter servers, or in
     several memories) and InfeasibleError when they do not fit.
     """
-    problem = _Problem(scenario)
+    problem = PlacingProblem(scenario)
     chips, assumed = Chips(problem.members, problem.room), problem.demands(scenario.workload.tables)
     measured = assumed if request.keys is None else problem.demands(_as_logged(problem.tables, request.keys))
     plan = planner(request, problem.exchange_sums)
@@ -112,21 +115,24 @@ def _as_logged(tables: Sequence[EmbeddingTable], log: LogStatistics) -> tuple[Em
 
 
 @dataclass(frozen=True, eq=False)
-class _Problem:
+class PlacingProblem:
     """What is to be placed: the tables with owners, and the memory that they live in."""
 
     scenario: Scenario
 
     @property
     def plan(self) -> ShardingPlan:
+        """The scenario's own plan."""
         return self.scenario.step.placed.plan
 
     @property
     def members(self) -> int:
+        """The chips of one replica group."""
         return self.scenario.step.placed.world.members
 
     @property
     def exchange_sums(self) -> bool:
+        """Whether owners send sums of rows."""
         return isinstance(self.plan.exchange, PooledExchange)
 
     @cached_property

@@ -102,16 +102,16 @@ def check_fits(memory: Memory, cluster: Cluster, way_out: str | None = None) -> 
 
 ADVICE = {
     ("hbm", "activations"): "recompute layers, use more micro-batches or a smaller batch",
-    ("hbm", TABLES): "use more workers, or host memory (sharding.tier: dram)",
+    ("hbm", TABLES): "cut tables finer (sharding.kind), or put them in host memory (sharding.tier: dram)",
     ("hbm", "row buffers"): "use a smaller batch or fewer row buffers",
     ("hbm", COPIES): "let fewer tables be data_parallel",
     ("hbm", "rows kept on the device"): "use a smaller batch, or let the policy keep fewer rows",
     ("hbm", SENDING): "use a smaller batch, or let more ranks own a table's rows (sharding.kind: row_wise)",
-    ("hbm", CACHE): "use more workers, or a smaller share of cached rows",
-    ("host", TABLES): "use more workers",
-    ("ssd", TABLES): "use more workers, or give the disks' size (cluster.host.ssd_bytes)",
+    ("hbm", CACHE): "cut tables finer, or cache a smaller share of their rows",
+    ("host", TABLES): "cut tables finer (sharding.kind), or take hosts with more memory",
+    ("ssd", TABLES): "cut tables finer (sharding.kind), or give the disks' size (cluster.host.ssd_bytes)",
 }
-DEFAULT_ADVICE = "use more workers or a smaller batch"
+DEFAULT_ADVICE = "use a smaller batch"
 NAMES = {"hbm": "device memory", "host": "host memory per rank", "ssd": "disk per rank"}
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +11,11 @@ import pytest
 
 from analysis.cli.running import run
 from analysis.placing import placed
+from analysis.placing_by_step import placed_by_step
 from analysis.planning import PlacingRequest
 from analysis.sharding_parts import placed_part, spans, written
 from simulator.hardware import catalog
-from simulator.scenario import load
+from simulator.scenario import load, run_scenario
 from simulator.scenario.shipped_files import shipped_folder
 from simulator.sharding.load import RankLoad
 from simulator.sharding.placement.torchrec import read_torchrec_plan
@@ -226,3 +228,89 @@ def test_tables_are_placed_by_the_smallest_memory_of_all_groups(order: tuple[str
     )
     room = placed(scenario, PlacingRequest()).placement.chips.memory
     assert room < catalog.accelerator("h100").hbm_bytes < catalog.accelerator("h200").hbm_bytes
+
+
+HOT = """
+name: hot
+cluster: {accelerator: h100, per_host: 8, hosts: 1, host: dgx_h100, fabric: dgx_h100}
+workload:
+  model: {kind: dlrm, dense_features: 13, embedding_features: 8, dimension: 128, bottom: [512, 128],
+    top: [512, 1], precision: tf32}
+  tables:
+    - {name: cold, rows: 1_000_000, dimension: 128, pooling: 5, copies: 7}
+    - {name: hot, rows: 10_000_000, dimension: 128, pooling: 300}
+  keys: {kind: zipf, exponent: 0.9}
+  batch: 4096
+  optimizer: adagrad
+sharding: {kind: table_wise, tier: hbm, exchange: pooled}
+policy: {kind: torchrec_sparse_dist}
+run: {batches: 20, warm_up: 8}
+"""
+
+
+@pytest.fixture
+def hot(tmp_path: Path) -> str:
+    path = tmp_path / "hot.yaml"
+    path.write_text(HOT)
+    return str(path)
+
+
+def test_a_table_that_one_chip_reads_for_all_is_cut_and_the_step_falls(told: Command, hot: str) -> None:
+    """Bytes on the network are fewest while it is whole: keys travel once. The step is not."""
+    data = json.loads(told(hot, "--format", "json")[1])
+    before, after = data["step_ms"]["before"], data["step_ms"]["after"]
+    assert sum(shard["table"] == "hot" for shard in data["shards"]) == 8
+    assert after < 0.5 * before
+    assert before == pytest.approx(run_scenario(load(hot)).report.step_ms["mean"])
+    steps = {
+        one["objective"]: one["step_ms"] for one in data["candidates"] if one["narrowest_columns"] == 128
+    }
+    assert steps["bytes"] == pytest.approx(before)
+    assert after <= 1.01 * min(one["step_ms"] for one in data["candidates"])
+
+
+def test_the_step_that_shard_names_is_that_of_a_run_with_what_it_writes(
+    told: Command, hot: str, tmp_path: Path
+) -> None:
+    part = tmp_path / "part.yaml"
+    data = json.loads(told(hot, "--out", str(part), "--format", "json")[1])
+    again = load(hot, [f"sharding={part.read_text(encoding='utf-8')}"])
+    assert data["step_ms"]["after"] == pytest.approx(run_scenario(again).report.step_ms["mean"])
+
+
+def test_proven_is_said_of_bytes_and_of_the_linear_time_and_never_of_the_step(
+    told: Command, hot: str
+) -> None:
+    text = " ".join(told(hot, "--whole")[1].split())
+    assert "proven: no placement with these cuts has fewer bytes there" in text
+    assert "proven: no placement with these cuts has less under this linear cost" in text
+    (step,) = [line for line in told(hot, "--whole")[1].splitlines() if line.startswith("step ")]
+    assert "proven" not in step and "best" not in step
+
+
+def test_no_placement_of_whole_tables_is_shorter_than_the_bound_on_the_linear_time() -> None:
+    """All 81 placements of four tables on three chips."""
+    tables = (
+        "["
+        + ", ".join(f"{{name: t{n}, rows: 1e5, dimension: {64 * n}, pooling: {n}}}" for n in (1, 2, 3, 5))
+        + "]"
+    )
+    scenario = load(
+        QUICKSTART, [f"workload.tables={tables}", "cluster.per_host=3", "sharding.kind=table_wise"]
+    )
+    steps = placed_by_step(scenario, PlacingRequest(whole=True)).steps
+    assert steps is not None
+    loads = [shard.load for shard in steps.linear.shards]
+    longest = min(
+        max(sum(load for load, at in zip(loads, chips, strict=True) if at == chip) for chip in range(3))
+        for chips in product(range(3), repeat=4)
+    )
+    assert steps.linear.bound <= longest * (1 + 1e-9)
+    assert steps.linear.busiest >= longest * (1 - 1e-9)
+
+
+def test_a_pooled_table_larger_than_a_chip_is_cut_until_it_fits(told: Command, hot: str) -> None:
+    code, out, _ = told(hot, "--set", "workload.tables[1].rows=3e8", "--format", "json")
+    data = json.loads(out)
+    assert code == 0 and data["step_ms"]["before"] is None
+    assert max(data["memory_bytes"]) <= data["memory_bytes_per_chip"]

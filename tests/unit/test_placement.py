@@ -145,7 +145,7 @@ def test_tables_that_take_more_than_all_chips_are_refused_with_what_would_do() -
 
 def test_pieces_that_leave_no_room_are_refused_with_what_would_do() -> None:
     tables = [demand(f"t{n}", 1.0, memory=3e9) for n in range(3)]
-    with pytest.raises(InfeasibleError, match=r"no room was found.*finer cuts or 3 chips"):
+    with pytest.raises(InfeasibleError, match=r"no room was found.*finer pieces or 3 chips"):
         greedy(tables, Chips(2, memory=5e9))
 
 

@@ -260,9 +260,23 @@ def test_a_shortage_of_room_for_activations_names_the_largest_batch() -> None:
 
 
 def test_a_table_that_is_too_large_for_its_rank_names_the_rank_and_no_number_of_workers() -> None:
-    told = refusal(BIG, "sharding={kind: table_wise, tier: hbm}", "cluster.hosts=2")
-    assert re.search(r'rank \d+ needs .* \(table "big"', told)
-    assert "it fits with" not in told
+    for hosts in (2, 8):
+        told = refusal(BIG, "sharding={kind: table_wise, tier: hbm}", f"cluster.hosts={hosts}")
+        assert re.search(r'rank \d+ needs .* \(table "big"', told)
+        assert "workers" not in told
+
+
+def test_every_way_out_of_a_shortage_fits() -> None:
+    """A table whole on one rank never fits by more workers: it is cut, or put in host memory."""
+    whole = "sharding={kind: table_wise, tier: hbm}"
+    told = refusal(BIG, whole, "cluster.hosts=2")
+    ways = told.partition("; it fits ")[2].split(" or ")
+    assert ways[0] == "with sharding.kind=row_wise"
+    assert "sharding.kind=column_wise and sharding.shards=" in ways[1]
+    for way in ways:
+        settings = way.removeprefix("with ").split(" and ")
+        assert fits(BIG, whole, "cluster.hosts=2", *settings)
+    assert not fits(BIG, whole, "cluster.hosts=2")
 
 
 def test_full_batches_of_keys_wait_as_long_as_other_inputs(step: TrainStep) -> None:

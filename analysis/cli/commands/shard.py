@@ -70,7 +70,8 @@ class ShardOptions:
 def shard(options: ShardOptions) -> None:
     """Place the tables of a scenario on its chips.
 
-    The busiest chip gets as little to do as possible, within the memory of each.
+    Of placements that even out the chips' bytes or time, within the memory of each, the one with the
+    shortest predicted step is taken.
     """
     from analysis.cli.output import Answer
     from analysis.cli.views.placement import draw_placing
@@ -92,10 +93,10 @@ def _measured(scenario: "Scenario", path: Path, separator: str | None) -> "LogSt
 
 
 def _placed(scenario: "Scenario", request: "PlacingRequest") -> "Placing":
-    from analysis.placing import placed
+    from analysis.placing_by_step import placed_by_step
 
     with progress(f"placing {scenario.name}"):
-        return scenario.at("sharding", lambda: placed(scenario, request))
+        return scenario.at("sharding", lambda: placed_by_step(scenario, request))
 
 
 def _write(placing: "Placing", options: ShardOptions) -> None:

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from analysis.cli.output import pairs, percent, plain, table
+from analysis.placed_steps import PlacedSteps
 from analysis.placing import MEMORIES, UNIT, Placing
 from analysis.sharding_parts import spans
 from simulator.sharding.placement import Feedback, Shard, imbalance
@@ -121,14 +122,39 @@ def _gain(feedback: Feedback) -> str:
     return f"gain {feedback.gain:.3f}: placed by the scenario's own keys, the busiest chip would do {first}"
 
 
+def _sum_cuts(placing: Placing) -> str:
+    by_rows = any(shard.kind == "row" for shard in placing.placement.shards)
+    return "by rows only where nothing else fits" if by_rows else "by columns only"
+
+
+def _steps(steps: PlacedSteps) -> Iterator[tuple[str, str]]:
+    """Say what step is predicted, and what is proven of the time that was minimised."""
+    count = len(steps.candidates)
+    chosen = f"simulated; the shortest of {count} plans" if count > 1 else "simulated"
+    before = "does not fit" if steps.before_ms is None else f"{steps.before_ms:.4g} ms"
+    keep = "" if steps.gains else ": no gain, keep the scenario's own sharding"
+    yield "step", f"{before} now -> {steps.after_ms:.4g} ms with this plan ({chosen}){keep}"
+    longest = f"{steps.linear.busiest * 1e3:.4g} ms for its rows, table by table"
+    if steps.linear.proven:
+        said = "proven: no placement with these cuts has less under this linear cost"
+    else:
+        said = f"at most {percent(steps.linear.gap, 2)} more than the least under this linear cost"
+    yield "longest chip", f"{longest}; {said}"
+
+
 def _verdict(placing: Placing) -> Iterator[tuple[str, str]]:
     placement = placing.placement
-    yield "imbalance", f"{placement.imbalance:.3f} (chips x busiest / sum; 1 is even)"
+    if placing.steps is not None:
+        yield from _steps(placing.steps)
+    yield "imbalance", f"{placement.imbalance:.3f} of bytes (chips x busiest / sum; 1 is even)"
     busiest = format_bytes(placement.busiest)
     if placement.proven:
-        yield "busiest chip", f"{busiest} per step; proven: no placement with these cuts has less"
+        yield (
+            "busiest chip",
+            f"{busiest} per step; proven: no placement with these cuts has fewer bytes there",
+        )
     else:
-        gap = f"at most {percent(placement.gap, 2)} more than the best"
+        gap = f"at most {percent(placement.gap, 2)} more bytes than the least"
         yield "busiest chip", f"{busiest} per step, {gap} ({format_bytes(placement.bound)} or more)"
     room = format_bytes(placement.chips.memory)
     yield "memory", f"{format_bytes(float(placement.memory.max()))} on the fullest chip, room for {room}"
@@ -140,4 +166,7 @@ def _verdict(placing: Placing) -> Iterator[tuple[str, str]]:
         yield "by the log", _gain(placing.feedback)
     yield "load", UNIT
     if placing.sums:
-        yield "cuts", "by columns only: each piece of the rows would send a sum of its own for every sample"
+        yield (
+            "cuts",
+            f"{_sum_cuts(placing)}: each piece of the rows would send a sum of its own for every sample",
+        )

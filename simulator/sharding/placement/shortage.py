@@ -11,7 +11,7 @@ def table_too_large(demand: Demand, smallest_piece: float, chips: Chips) -> str:
     """Say that no allowed piece of one table fits a chip."""
     return (
         f'table "{demand.table}" does not fit: its smallest allowed piece takes {_gb(smallest_piece)}, '
-        f"a chip has {_gb(chips.memory)}; allow finer cuts or {_gb(smallest_piece)} per chip"
+        f"a chip has {_gb(chips.memory)}; more chips do not help, unless they let it be cut finer"
     )
 
 
@@ -28,7 +28,7 @@ def tables_too_large(demands: Sequence[Demand], chips: Chips) -> str:
         )
     return (
         f"no room was found for all pieces, though the tables take {_gb(total)} and {chips.count} chips "
-        f"have {_gb(have)}; {names}; allow finer cuts or {chips.count + 1} chips"
+        f"have {_gb(have)}; {names}; finer pieces or {chips.count + 1} chips may fit"
     )
 
 

@@ -92,7 +92,8 @@ def read_keys(
 
     Raises InputError as `summarize` does, and for a log that names more keys than a table has rows.
     """
-    tables = {table.name: table for table in scenario.step.placed.exchanged}
+    owned = {table.name for table in scenario.step.placed.exchanged}
+    tables = {table.name: table for table in scenario.workload.tables if table.name in owned}
     reading = LogOptions(tuple(tables), separator)
     log = summarize(path, scenario.workload.batch, reading, progress=progress)
     for one in log:

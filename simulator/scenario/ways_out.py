@@ -17,7 +17,7 @@ def what_fits(scenario: Scenario, fits: Fits) -> list[str]:
 
     The fewest workers more, or where memory grows with them, the most that are fewer; the largest batch;
     tables cut finer, or in host memory. `fits` builds the scenario with some settings and says whether that
-    fits. Of a scenario that takes long to build few are tried: what is said fits, but may not be the smallest.
+    fits. Of a scenario that takes long to build few are tried: what is said fits, but may not be smallest.
     """
     hosts, batch, per_host = scenario.cluster.hosts, scenario.workload.batch, scenario.cluster.per_host
     tries = max(FEWEST_TRIES, MOST_BUILT // _parts_built(scenario))

@@ -6,8 +6,11 @@ embedding-bag operators take them, and how Meta's dlrm_datasets are laid out (in
 lengths of shape (tables, samples)).
 """
 
+import lzma
 import math
+import struct
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -108,7 +111,7 @@ def _undamaged(path: Path) -> Iterator[None]:
     """Turn what the archive's reader raises about its file, and what is wrong within, into an InputError."""
     try:
         yield
-    except (zipfile.BadZipFile, OverflowError):
+    except (zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, OSError, EOFError, ValueError):
         raise InputError("the file is cut off or damaged", Where(str(path))) from None
     except (NotImplementedError, RuntimeError):  # an unknown compression; a password
         raise InputError("is compressed in a way that is not read, or encrypted", Where(str(path))) from None

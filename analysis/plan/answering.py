@@ -1,4 +1,4 @@
-"""From a question to its answer: try, keep what nothing beats, confirm it event by event, advise."""
+"""From a question to its answer: try, decide event by event or by proof, keep what nothing beats, advise."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -8,6 +8,7 @@ from typing import Any
 
 from analysis.plan.advice import Change, changes, improvements, reasons
 from analysis.plan.basis import Basis, basis, without_prices
+from analysis.plan.candidates import Space
 from analysis.plan.confirming import confirm
 from analysis.plan.outcomes import Outcome
 from analysis.plan.pareto import pareto
@@ -17,7 +18,7 @@ from analysis.sensitivity import Gain
 from analysis.sweep.points import FAILED, WRONG, Record
 from simulator.errors import InputError
 
-COUNTED = ("tried", "failed", "wrong", "defects", "refused", "broken", "reasons", "notes")
+COUNTED = ("tried", "failed", "wrong", "defects", "undecided", "refused", "broken", "reasons", "notes")
 UNKNOWN = {
     "usd": "no price is known for some options; their cost is unknown and loses against any that is known",
     "kwh": "no power is known for some options; their energy is unknown and loses against any that is known",
@@ -30,8 +31,9 @@ class Answered:
 
     `chosen` is the place of the plan that `gains` speak of: the cheapest, or the fastest where no
     cost is known. `tried` counts candidates, `failed` those that cannot run, of which `wrong` are refused
-    as input and `defects` failed for what is no fault of theirs; `refused` those that break a limit, and
-    `broken` how many break which. `basis` is what the answer rests on.
+    as input and `defects` failed for what is no fault of theirs; `refused` those that break a limit, when
+    run or at their very best, and `broken` how many break which; `undecided` those that may be plans or the
+    smaller change yet. `basis` is what the answer rests on.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Answered:
     basis: Basis
     wrong: int = 0
     defects: int = 0
+    undecided: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the answer as plain data."""
@@ -76,10 +79,11 @@ def answer(
     not as many plans as `choose` asks for.
     """
     trials = search(question, executor, watch)
-    left = confirm(trials)
-    confirmed, known = list(trials.confirmed.values()), trials.known
+    undecided = confirm(trials)
+    confirmed, decided = trials.known, [*trials.known, *trials.best]
     plans = pareto([one for one in confirmed if not one.over])
     place, failures = _chosen(plans, choose), trials.failures
+    untried = Space(question).size - len(trials.tried) if question.spec.search else 0
     return Answered(
         name=question.name,
         plans=plans,
@@ -88,13 +92,14 @@ def answer(
         changes=[] if plans else changes(confirmed),
         tried=len(trials.tried),
         failed=len(failures),
-        refused=sum(bool(one.over) for one in known),
+        refused=sum(bool(one.over) for one in decided),
         reasons=list(reasons(failures)),
-        notes=[*_incomplete(left, failures), *_notes(question, plans)],
-        broken=_broken(known),
+        notes=[*_incomplete(undecided, untried, failures), *_notes(question, plans)],
+        broken=_broken(decided),
         basis=basis(question),
         wrong=_count(failures, WRONG),
         defects=_count(failures, FAILED),
+        undecided=undecided,
     )
 
 
@@ -102,10 +107,15 @@ def _count(failures: Sequence[Record], status: str) -> int:
     return sum(record["status"] == status for record in failures)
 
 
-def _incomplete(left: int, failures: Sequence[Record]) -> Iterator[str]:
+def _incomplete(undecided: int, untried: int, failures: Sequence[Record]) -> Iterator[str]:
     """Say what keeps the plans from being all that there are."""
-    if left:
-        yield f"{left:,} more were not confirmed event by event and are not shown; fewer options show all"
+    if undecided:
+        yield (
+            f"{undecided:,} candidates were not decided: neither run event by event nor proven to be worse "
+            "than a plan that was; fewer options decide all"
+        )
+    if untried:
+        yield f"{untried:,} candidates were not tried (`search`): nothing is said of them"
     if defects := _count(failures, FAILED):
         yield f"{defects:,} candidates failed for no fault of theirs: plans may be missing"
 

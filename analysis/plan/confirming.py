@@ -1,47 +1,85 @@
-"""Confirming event by event what an answer is going to say, until it says nothing that was not confirmed."""
+"""Deciding candidates: each is run event by event, or proven to be worse than one that was, or over a limit.
+
+Branch and bound. Estimates say what to run first and rule out nothing; what is ruled out is ruled out by the
+best that a candidate can be (`Trials.best`), which no run undercuts.
+"""
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from analysis.plan.advice import changes
+from analysis.plan.candidates import Candidate
 from analysis.plan.outcomes import Outcome
-from analysis.plan.pareto import best_of_each, pareto
-from analysis.plan.searching import Trials
+from analysis.plan.pareto import best_of_each, pareto, rules_out
 
 AT_ONCE = 16
 MOST_CONFIRMED = 256
 
 
-def confirm(trials: Trials) -> int:
-    """Run what will be spoken of on the event engine, where stages share resources; `trials` keeps it.
+class Deciding(Protocol):
+    """Candidates of which some are confirmed; see `Trials`."""
 
-    What turns out slower may be beaten then or break a limit, and others take its place: they are run, too,
-    until the plans that nothing beats are all confirmed. No answer is "no" before every candidate that keeps
-    the limits without sharing was confirmed to break one. After `MOST_CONFIRMED` runs, once there is a plan,
-    only the best in each goal are run. Returns how many plans are left that were not confirmed, and so are
-    not told.
+    @property
+    def known(self) -> Sequence[Outcome]:
+        """What was confirmed, in the order in which candidates were tried."""
+
+    @property
+    def expected(self) -> Sequence[Outcome]:
+        """What is expected of the others, in the same order."""
+
+    @property
+    def best(self) -> Sequence[Outcome]:
+        """The best that each of the others can be, in the same order."""
+
+    @property
+    def order(self) -> dict[str, int]:
+        """The place of each candidate in that order."""
+
+    def confirm(self, candidates: Sequence[Candidate]) -> None:
+        """Run candidates event by event."""
+
+
+def confirm(trials: Deciding) -> int:
+    """Decide all candidates of `trials`, as far as that takes no more than `MOST_CONFIRMED` runs.
+
+    There is no such limit before there is a plan: no answer is "no" before every candidate was confirmed or
+    proven to break one. Returns how many were not decided: they may be plans, or the smaller change.
     """
     while fresh := _wanted(trials):
         trials.confirm([one.candidate for one in _spread(fresh)])
-    return len(_unconfirmed(trials, pareto(_allowed(trials.known))))
+    return len(_undecided(trials))
 
 
-def _wanted(trials: Trials) -> list[Outcome]:
-    """Return what is to be confirmed next: plans, or what would make the question feasible."""
-    known, enough = trials.known, len(trials.confirmed) >= MOST_CONFIRMED
-    front = pareto(_allowed(known))
-    if not front:
-        return [] if enough else _unconfirmed(trials, [one.outcome for one in changes(known)])
-    if enough and any(not one.over for one in trials.confirmed.values()):
-        front = best_of_each(front)
-    return _unconfirmed(trials, front)
+def _wanted(trials: Deciding) -> list[Outcome]:
+    """Return what is to be confirmed next, the most promising first."""
+    undecided = _undecided(trials)
+    if len(trials.known) < MOST_CONFIRMED:
+        return _promising(trials, undecided)
+    if any(not one.over for one in trials.known):
+        return []
+    return _promising(trials, [one for one in undecided if not one.over])
 
 
-def _allowed(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    return [one for one in outcomes if not one.over]
+def _undecided(trials: Deciding) -> list[Outcome]:
+    """Return the best of all that may be a plan yet; without any plan, what may be the smaller change."""
+    plans, order = [one for one in trials.known if not one.over], trials.order
+    best = trials.best
+    possible = [one for one in best if not one.over]
+    if plans:
+        front = pareto(plans)
+        return [one for one in possible if not any(rules_out(plan, one, order) for plan in front)]
+    if possible:
+        return possible
+    open_, named = {one.candidate.key for one in best}, changes([*trials.known, *best])
+    return [one.outcome for one in named if one.outcome.candidate.key in open_]
 
 
-def _unconfirmed(trials: Trials, outcomes: Sequence[Outcome]) -> list[Outcome]:
-    return [one for one in outcomes if one.candidate.key not in trials.confirmed]
+def _promising(trials: Deciding, undecided: Sequence[Outcome]) -> list[Outcome]:
+    """Return those that nothing is expected to beat; where others are, those that may be the best."""
+    keys = {one.candidate.key for one in undecided}
+    allowed = [one for one in (*trials.known, *trials.expected) if not one.over]
+    expected = [one for one in pareto(allowed) if one.candidate.key in keys]
+    return expected or pareto(undecided)
 
 
 def _spread(plans: Sequence[Outcome]) -> list[Outcome]:

@@ -19,6 +19,17 @@ def pareto(outcomes: Sequence[Outcome]) -> list[Outcome]:
     return kept
 
 
+def rules_out(plan: Outcome, best: Outcome, order: dict[str, int]) -> bool:
+    """Whether a plan stands before a candidate that is as good as `best` at most, in everything.
+
+    Of equal ones the first in `order` stands, as in `pareto`.
+    """
+    if not _dominates(plan, best):
+        return False
+    alike = all(_known(mine) == _known(other) for mine, other in zip(plan.goals, best.goals, strict=True))
+    return not alike or order[plan.candidate.key] < order[best.candidate.key]
+
+
 def best_of_each(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """Return the best outcome in each goal that is known of any, each once; of equal ones the first."""
     found: dict[int, Outcome] = {}

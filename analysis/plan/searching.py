@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from analysis.plan.candidates import Candidate, Space
+from analysis.plan.expecting import at_best, expect_task
 from analysis.plan.outcomes import Outcome, outcome_of
 from analysis.plan.question import Question, SearchSpec
 from analysis.sweep.points import DONE, FAILED, Record, Task, failure, run_task
@@ -17,9 +18,9 @@ PER_TASK = 8
 
 @dataclass
 class Trials:
-    """What was tried: candidates and their records by key, each candidate once.
+    """What was tried: candidates and what is expected of them by key, each candidate once.
 
-    `confirmed` holds the outcomes of those that were run event by event, too, by key.
+    `confirmed` holds the outcomes of those that were run event by event, by key.
     """
 
     question: Question
@@ -28,17 +29,18 @@ class Trials:
     tried: dict[str, tuple[Candidate, Record]] = field(default_factory=dict)
     confirmed: dict[str, Outcome] = field(default_factory=dict)
 
-    def run(self, candidates: Sequence[Candidate], engine: str, per_task: int = PER_TASK) -> list[Record]:
-        """Return the records of `candidates`, run side by side on `engine`.
+    def run(self, candidates: Sequence[Candidate], events: bool, per_task: int = PER_TASK) -> list[Record]:
+        """Return the records of `candidates`, side by side: run event by event, or what is expected of them.
 
         What was with a process that died is run again alone; what kills it then, too, has failed.
         """
         space, base = Space(self.question), self.question.base
+        engine, work = ("events", run_task) if events else ("vector", expect_task)
         points = [space.point(candidate, engine) for candidate in candidates]
         starts = range(0, len(points), per_task)
         tasks = [Task(base, engine, tuple(points[start : start + per_task])) for start in starts]
         found: list[Record] = []
-        for task, future in [(task, self.executor.submit(run_task, task)) for task in tasks]:
+        for task, future in [(task, self.executor.submit(work, task)) for task in tasks]:
             found += self._came_back(task, future)
             self.watch(len(self.tried) + len(found), self._in_all(len(points)))
         return found
@@ -51,8 +53,9 @@ class Trials:
             return [record for one in alone for record in self._alone(one)]
 
     def _alone(self, task: Task) -> list[Record]:
+        work = run_task if task.engine == "events" else expect_task
         try:
-            return self.executor.submit(run_task, task).result()
+            return self.executor.submit(work, task).result()
         except BrokenExecutor:
             return [failure(task.points[0], FAILED, LOST)]
 
@@ -63,12 +66,12 @@ class Trials:
     def try_all(self, candidates: Sequence[Candidate]) -> None:
         """Try those that were not tried yet."""
         fresh = list({one.key: one for one in candidates if one.key not in self.tried}.values())
-        for candidate, record in zip(fresh, self.run(fresh, "vector"), strict=True):
+        for candidate, record in zip(fresh, self.run(fresh, events=False), strict=True):
             self.tried[candidate.key] = candidate, record
 
     def confirm(self, candidates: Sequence[Candidate]) -> None:
         """Run candidates event by event; one that cannot run so joins the failures."""
-        for candidate, record in zip(candidates, self.run(candidates, "events", 1), strict=True):
+        for candidate, record in zip(candidates, self.run(candidates, events=True, per_task=1), strict=True):
             outcome = outcome_of(self.question, candidate, record)
             if outcome is None:
                 self.tried[candidate.key] = candidate, record
@@ -77,11 +80,30 @@ class Trials:
 
     @property
     def known(self) -> list[Outcome]:
-        """The outcomes of all that can run, as confirmed where they were."""
-        found = (
-            self.confirmed.get(key) or outcome_of(self.question, *one) for key, one in self.tried.items()
-        )
-        return [outcome for outcome in found if outcome is not None]
+        """What was confirmed, in the order in which candidates were tried."""
+        return [self.confirmed[key] for key in self.tried if key in self.confirmed]
+
+    @property
+    def expected(self) -> list[Outcome]:
+        """What is expected of the other candidates that may run: an estimate, to be believed of none."""
+        return [found for one in self._open if (found := outcome_of(self.question, *one))]
+
+    @property
+    def best(self) -> list[Outcome]:
+        """The same candidates at the best that they can be: no run gives less of anything that counts."""
+        pairs = [(candidate, at_best(record)) for candidate, record in self._open]
+        return [found for one in pairs if (found := outcome_of(self.question, *one))]
+
+    @property
+    def order(self) -> dict[str, int]:
+        """The place of each candidate in the order in which they were tried."""
+        return {key: place for place, key in enumerate(self.tried)}
+
+    @property
+    def _open(self) -> list[tuple[Candidate, Record]]:
+        return [
+            one for key, one in self.tried.items() if key not in self.confirmed and one[1]["status"] == DONE
+        ]
 
     @property
     def failures(self) -> list[Record]:
@@ -132,10 +154,12 @@ def _choice(space: Space, trial: Any) -> Candidate:
 
 
 def _told(trials: Trials, candidate: Candidate) -> tuple[list[float] | None, Any]:
-    """Return hours and dollars for the sampler, or that the candidate failed."""
+    """Return estimated hours and dollars to guide the sampler, or that the candidate cannot be a plan."""
     from optuna.trial import TrialState
 
-    outcome = outcome_of(trials.question, *trials.tried[candidate.key])
-    if outcome is None or outcome.over:
+    _, record = trials.tried[candidate.key]
+    outcome = outcome_of(trials.question, candidate, record)
+    best = outcome and outcome_of(trials.question, candidate, at_best(record))
+    if outcome is None or best is None or best.over:
         return None, TrialState.FAIL
     return [outcome.hours, outcome.hours if outcome.usd is None else outcome.usd], TrialState.COMPLETE

@@ -1,7 +1,7 @@
 """One point of a sweep, run wherever an executor puts it: from settings to one flat record."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,18 +34,27 @@ def run_task(task: Task) -> list[Record]:
 
 def run_point(base: Document, engine: str, point: Point) -> Record:
     """Return the record of one point. Raises nothing: whatever goes wrong is told in the record."""
+    return recorded(base, point, lambda scenario: _reported(scenario, engine))
+
+
+def _reported(scenario: Scenario, engine: str) -> Record:
+    report = run_scenario(scenario, engine).report
+    told = {"scenario_hash": scenario.hash, "policy": scenario.spec.policy.kind}
+    return {**told, "job": job_of(scenario.resolved()), **numbers(report)}
+
+
+def recorded(base: Document, point: Point, found: Callable[[Scenario], Record]) -> Record:
+    """Return the record of one point with what is `found` for its scenario, or why nothing was."""
     try:
-        scenario = at_point(base, point.settings, point.source)
-        report = run_scenario(scenario, engine).report
+        numbers_ = found(at_point(base, point.settings, point.source))
     except InfeasibleError as error:
         return failure(point, INFEASIBLE, str(error))
     except RecscaleError as error:
         return failure(point, WRONG, str(error))
     except Exception as error:  # a defect of ours in one point must not cost the others
         return failure(point, FAILED, f"{type(error).__name__}: {' '.join(str(error).split())}")
-    told = {"key": point.key, "status": DONE, "error": None, "scenario_hash": scenario.hash}
-    what = {"policy": scenario.spec.policy.kind, "job": job_of(scenario.resolved())}
-    return {**told, **what, **numbers(report), "settings": text_of(point)}
+    told = {"key": point.key, "status": DONE, "error": None}
+    return {**told, **numbers_, "settings": text_of(point)}
 
 
 def failure(point: Point, status: str, reason: str) -> Record:

@@ -47,7 +47,7 @@ def make_report(run: Run) -> StepReport:
         bottleneck=_once(run.pace.stages) if run.timeline.graph.period > 1 else run.pace.stages,
         extrapolated=beyond_measurements(run),
         interval_ms=step_interval(run),
-        cost=_cost(run, mean_ns / 1e9),
+        cost=cost(scenario, mean_ns / 1e9),
         events=run.timeline.events,
         notes=notes(run),
         interference_by_stage_ms=interference,
@@ -160,16 +160,16 @@ def _updates(run: Run) -> dict[str, float | None]:
     }
 
 
-def _cost(run: Run, step_s: float) -> dict[str, float] | None:
-    """Return cost per sample where the catalog knows a price or a power."""
-    cluster = run.scenario.cluster
-    samples_per_s = cluster.ranks * run.scenario.workload.batch / step_s
-    cost = {}
+def cost(scenario: Scenario, step_s: float) -> dict[str, float] | None:
+    """Return what a sample costs at so many seconds a step, where the catalog knows a price or a power."""
+    cluster = scenario.cluster
+    samples_per_s = cluster.ranks * scenario.workload.batch / step_s
+    found = {}
     if cluster.price_usd_per_hour is not None:
-        cost["usd_per_million_samples"] = cluster.price_usd_per_hour / 3600 / samples_per_s * 1e6
+        found["usd_per_million_samples"] = cluster.price_usd_per_hour / 3600 / samples_per_s * 1e6
     if cluster.power_watts is not None:
-        cost["joules_per_sample"] = cluster.power_watts / samples_per_s
-    return cost or None
+        found["joules_per_sample"] = cluster.power_watts / samples_per_s
+    return found or None
 
 
 def notes(run: Run) -> list[str]:

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 MOST_GAINS = 6
-LEGEND = "No plan above is beaten by another in hours, cost and energy at once."
+LEGEND = "No other candidate beats a plan above in hours, cost and energy at once."
+OPEN = "No plan above beats another in hours, cost and energy at once; {} candidates were not decided."
 
 
 def draw_answer(answered: Answered, console: "Console") -> None:
@@ -72,7 +73,8 @@ def _draw_plans(answered: Answered, console: "Console") -> None:
         mark = ">" if place == answered.chosen else ""
         drawn.add_row(f"{mark}{place + 1}", *_row(plan))
     console.print(drawn)
-    console.print(f"\n{LEGEND}", style="dim")
+    told = OPEN.format(f"{answered.undecided:,}") if answered.undecided else LEGEND
+    console.print(f"\n{told}", style="dim")
     assert answered.chosen is not None
     chosen = answered.plans[answered.chosen]
     console.print(plain(f"\nplan {answered.chosen + 1} in full"), style="bold")
@@ -116,7 +118,7 @@ def _draw_gains(gains: list[Gain], console: "Console") -> None:
     if not gains:
         console.print("\nno physical parameter improved by 10 % alone makes a step shorter")
         return
-    console.print("\nwhat 10 % more (of a time: less) would bring, by the lower bound", style="bold")
+    console.print("\nwhat 10 % more (of a time: less) would bring, run event by event", style="bold")
     drawn = table("improve", "from", "saves of\nthe step", left=2)
     for gain in gains[:MOST_GAINS]:
         drawn.add_row(plain(gain.parameter), plain(gain.value), percent(gain.saved_share))

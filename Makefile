@@ -6,6 +6,8 @@
 #   make lint    the gates that need no test run          make format   lay out the code
 #   make measure the local runs, anew, on an idle machine (about three minutes; shaped links need root;
 #                MEASURE_ARGS="--rounds 4" is how those in the tree were made)
+#   make record OUT=DIR; make record-compare OLD=DIR NEW=DIR
+#                what every command says about every shipped input, and whether it still says the same
 #   make bench   the benchmarks (in the checkout)         make docs     the documentation site, in out/site
 #   make clean / make distclean
 # PYTHON=python3.12 picks an interpreter; PYTEST_ARGS="-x -k sharding" narrows a test run.
@@ -15,7 +17,7 @@ SHELL := bash
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := test
-.PHONY: run quick test nightly lint format bench docs measure wheel clean distclean
+.PHONY: run quick test nightly lint format record record-compare bench docs measure wheel clean distclean
 
 VENV := .venv
 WHEEL_VENV := .venv-wheel
@@ -53,6 +55,12 @@ lint: $(VENV)/.dev
 format: $(VENV)/.dev
 	$(BIN)/ruff check --fix --quiet . || true
 	$(BIN)/ruff format .
+
+record: $(VENV)/.dev
+	$(BIN)/python tests/kit/recorder.py record $(OUT)
+
+record-compare: $(VENV)/.dev
+	$(BIN)/python tests/kit/recorder.py compare $(OLD) $(NEW)
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m pytest -q tests/benchmarks

@@ -69,16 +69,20 @@ class InThisProcess(Executor):
 
 def judged(words: Sequence[str]) -> Answer:
     """Run one command line; warnings are errors, pools are this process, too much time or memory ends it."""
+    with warnings.catch_warnings(), _limits():
+        warnings.simplefilter("error")
+        return answered(words)
+
+
+def answered(words: Sequence[str]) -> Answer:
+    """Run one command line in this process, with what it says caught; pools are this process."""
     out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8", write_through=True) for _ in range(2))
     before, begun = _peak_bytes(reset=True), time.process_time()
     with (
-        warnings.catch_warnings(),
         redirect_stdout(out),
         redirect_stderr(err),
         mock.patch("analysis.sweep.executors.ProcessPoolExecutor", InThisProcess),
-        _limits(),
     ):
-        warnings.simplefilter("error")
         try:
             code = run(words)
         except TooLongError:

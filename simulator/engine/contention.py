@@ -8,7 +8,7 @@ import numpy as np
 
 from simulator.costs import CostModel, Phase
 from simulator.costs.occupancy import OF_HOST, occupancy, passing
-from simulator.engine.sharing import Need, Needs, Part
+from simulator.engine.needs import Need, Needs, Part
 from simulator.engine.weights import PER_COLLECTIVE, WeightRule
 from simulator.pipeline import MarkedGraph
 from simulator.quantities import FloatArray, IntArray, InTurn, Work, busiest
@@ -54,9 +54,21 @@ class Contention:
         return (self.needs, *self.others)
 
     def shared(self, hosted: bool) -> list[bool]:
-        """Return whether a node may slow down on ranks of any kind, some of which share their host."""
+        """Return whether a local stage may slow down on ranks of any kind, some of which share their host."""
         flags = [needs.hosted if hosted else needs.shared for needs in self.kinds]
-        return [any(own) for own in zip(*flags, strict=True)]
+        met = [bool(phases) for phases in self.phases]
+        return [any(own) and not meets for *own, meets in zip(*flags, met, strict=True)]
+
+    @cached_property
+    def shared_ends(self) -> frozenset[tuple[int, int]]:
+        """The collectives and phases before whose flows ranks work, and may slow down or slow others."""
+        return frozenset(
+            (node, place)
+            for needs in self.kinds
+            for node, ends in enumerate(needs.ends)
+            for place, need in enumerate(ends)
+            if need and (needs.shared[node] or needs.hosted[node])
+        )
 
     @cached_property
     def felt(self) -> frozenset[int]:
@@ -82,9 +94,11 @@ class _Rank:
         """Return what stages need, what flows ask, and what stages consist of."""
         by_node = [{} if work.rendezvous else self.need(work) for work in works]
         local = {name for need in by_node for name in need}  # what flows alone use, the network shares
+        ends = [self.ends(work) if work.rendezvous else () for work in works]
+        local |= {name for node in ends for need in node for name in need}
         asked = [self.asked(work, legs) for work, legs in zip(works, phases, strict=True)]
         flows = [{name: share for name, share in need.items() if name in local} for need in asked]
-        return Needs.of(graph, by_node, flows, [self.parts(work) for work in works])
+        return Needs.of(graph, by_node, flows, [self.parts(work) for work in works], ends)
 
     def need(self, work: Work) -> Need:
         """Return how much of each resource is needed to run at full speed."""
@@ -94,6 +108,15 @@ class _Rank:
         """Return the share of each resource that a collective's flows take while they pass."""
         flows = [replace(phase, seconds=0.0) for phase in phases]
         return _shares(passing(work, self.costs), self.costs.network.alone(flows))
+
+    def ends(self, work: Work) -> tuple[Need, ...]:
+        """Return what a collective's local work needs before the flows of each of its phases.
+
+        Start-ups need nothing: they are waits for messages.
+        """
+        if isinstance(work, InTurn):
+            return tuple(need for part in work.parts for need in self.ends(part))
+        return ({},) * len(self.costs.phases(work)) if work.rendezvous else (self.need(work),)
 
     def parts(self, work: Work) -> tuple[Part, ...]:
         """Return what a local stage does in turn: what uses the host, then all the rest as one."""

@@ -6,24 +6,28 @@ pass in vain, which is cheaper than a second one.
 """
 
 from collections.abc import Callable, Sequence
-from math import ceil, inf
+from math import floor
 
 from simulator.engine.agenda import Agenda
-from simulator.engine.sharing import Felt, Lane, Lanes, Law, Needs
+from simulator.engine.needs import Needs
+from simulator.engine.sharing import Felt, Lane, Lanes, Law
 from simulator.engine.traffic import Traffic
 
 Done = Callable[[int, int], None]
 NEVER = 2**63
+Moment = tuple[int, float]  # whole nanoseconds, and a part of one beside them: exact however long a run is
 ROUNDING_NS = 1e-6  # a stage that misses a whole nanosecond by less than this has met it
+NOTHING_NS = 1e-3  # what adds up from roundings of speeds
 
 
 class _Running:
     """One stage that runs: which part of it, what is left of that at nominal speed, and how fast it goes."""
 
-    __slots__ = ("duration_ns", "instance", "last", "left_ns", "part", "speed")
+    __slots__ = ("done", "duration_ns", "instance", "last", "left_ns", "part", "speed")
 
-    def __init__(self, instance: int, parts: range, duration_ns: float, left_ns: float) -> None:
+    def __init__(self, instance: int, parts: range, duration_ns: float, left_ns: float, done: Done) -> None:
         self.instance = instance
+        self.done = done
         self.part = parts.start
         self.last = parts.stop - 1
         self.duration_ns = duration_ns
@@ -38,7 +42,10 @@ class SharedRank:
     `SharedHost.of` puts several on one.
     """
 
-    __slots__ = ("count", "done", "host", "kind", "lane", "late", "running")
+    __slots__ = (
+        *("count", "done", "due", "host", "joint", "kind", "lane", "late", "lost", "running", "since"),
+        *("solved", "stale"),
+    )
 
     def __init__(
         self, agenda: Agenda, law: Law | Needs, done: Done, traffic: Traffic | None = None, kind: int = 0
@@ -50,6 +57,12 @@ class SharedRank:
         self.running: list[_Running] = []
         self.lane: Lane = ()  # the parts that run, in the same order
         self.late: dict[int, float] = {}  # ns by which this rank holds up flows, by their tag
+        self.lost: list[tuple[int, float]] = []  # tags of flows that lose time here now, ns lost per ns
+        self.since: Moment = (0, 0.0)  # the time up to which what is left of each is right
+        self.due: Moment = (NEVER, 0.0)  # when the next one ends here
+        self.stale = False  # whether speeds are to be set anew
+        self.solved: Lanes = ()  # what ran when they were set, of all ranks that were solved together
+        self.joint = False  # whether these use the host
         known = law if isinstance(law, Law) else Law([law])
         self.host = SharedHost(agenda, known, [self], traffic or Traffic())
 
@@ -57,7 +70,31 @@ class SharedRank:
         """Start `instance` now; with nobody beside it on its rank or host it takes its nominal time."""
         parts = self.host.law.parts_of(self.kind, node)
         first = duration_ns * self.host.law.parts[parts.start].share
-        self.host.begin(self, _Running(instance, parts, duration_ns, first))
+        self.host.begin(self, _Running(instance, parts, duration_ns, first, self.done))
+
+    def begin_end(self, node: int, phase: int, span_ns: float, done: Done) -> None:
+        """Start the local work of a collective before the flows of a phase; `done(node, now)` follows."""
+        parts = self.host.law.end_of(self.kind, node, phase)
+        self.host.begin(self, _Running(node, parts, span_ns, span_ns, done))
+
+    def catch_up(self, tag: int, node: int, done: Done) -> bool:
+        """Start what flows of a collective have left undone here; say whether `done(node, now)` follows."""
+        self.bring_to((self.host.now, 0.0))
+        late_ns = self.late.pop(tag, 0.0)
+        if late_ns <= NOTHING_NS:
+            return False
+        parts = self.host.law.flows_of(self.kind, node)
+        self.host.begin(self, _Running(node, parts, late_ns, late_ns, done))
+        return True
+
+    def bring_to(self, at: Moment) -> None:
+        """Let what runs proceed to this time, and note what flows lose meanwhile."""
+        span, self.since = _between(self.since, at), at
+        if span:
+            for one in self.running:
+                one.left_ns -= one.speed * span
+            for tag, lost in self.lost:
+                self.late[tag] = self.late.get(tag, 0.0) + lost * span
 
 
 class SharedHost:
@@ -65,10 +102,9 @@ class SharedHost:
 
     __slots__ = (
         "_agenda",
-        "_held_up",
-        "_lanes",
-        "_since",
-        "_span_ns",
+        "_at",
+        "_due",
+        "_settling",
         "_stale",
         "_telling",
         "_traffic",
@@ -83,13 +119,12 @@ class SharedHost:
         self.law = law
         self.ranks = ranks
         self._traffic = traffic
-        self._since = 0  # the time up to which what is left of each is right
-        self._span_ns = inf  # from then to the next end
-        self._lanes: Lanes = ()  # what ran when speeds were set, of all ranks
-        self._held_up: list[tuple[dict[int, float], int, float]] = []  # late of a rank, tag, share lost
+        self._at: Moment = (0, 0.0)  # the present, as far as the host has come
+        self._due: Moment = (NEVER, 0.0)  # the next end
         self._stale = False  # whether speeds are to be set anew
         self._wake_at = NEVER
         self._telling = False
+        self._settling = False  # whether speeds will be set anew before time goes on
 
     @classmethod
     def of(cls, agenda: Agenda, law: Law, ranks: Sequence[tuple[SharedRank, int]], traffic: Traffic) -> None:
@@ -98,99 +133,104 @@ class SharedHost:
         for rank, count in ranks:
             rank.host, rank.count = host, count
 
+    @property
+    def now(self) -> int:
+        """The present on the clock, ns."""
+        return self._agenda.now
+
     def begin(self, rank: SharedRank, started: _Running) -> None:
         """Let a stage begin on `rank` now."""
-        over = [] if self._telling else self._run_to(self._agenda.now)
+        over = [] if self._telling else self._run_to(self.now)
+        rank.bring_to(self._at)
         rank.running.append(started)
         rank.lane = (*rank.lane, started.part)
-        self._stale = True
-        if not self._telling:  # otherwise it follows at once on a stage that has just ended
+        rank.stale = self._stale = True
+        if over:
             self._go_on(over)
+        elif not (self._telling or self._settling):  # otherwise it follows at once on what has just ended
+            self._settling = True
+            self._agenda.at(self.now, self._settle, None)  # after all else that begins at this moment
+
+    def _settle(self, _: None) -> None:
+        self._settling = False
+        self._go_on([])
 
     def minds(self, felt: Felt) -> bool:
         """Whether other flows than at present would change anything here."""
-        return bool(self._lanes) and self.law.minds(self._lanes, self._traffic.felt, felt)
-
-    @property
-    def holds_up(self) -> bool:
-        """Whether flows of collectives cannot pass here as fast as the network lets them."""
-        return bool(self._held_up)
+        before, solved = self._traffic.felt, {rank.solved for rank in self.ranks if rank.lane}
+        return self._stale or any(self.law.minds(lanes, before, felt) for lanes in solved)
 
     def catch_up(self) -> Callable[[], None]:
         """Bring the host to the present before flows change; return what to do when they have."""
-        over = self._run_to(self._agenda.now)
+        over = self._run_to(self.now)
         self._stale = True
+        for rank in self.ranks:
+            rank.stale = True
         return lambda: self._go_on(over)
 
-    def _run_to(self, now: int) -> list[tuple[SharedRank, _Running]]:
-        """Let the running stages proceed to the present; return those that have ended."""
-        left, self._since = float(now - self._since), now
-        over: list[tuple[SharedRank, _Running]] = []
-        while self._span_ns <= left + ROUNDING_NS:
-            span = self._span_ns
-            left = max(0.0, left - span)
-            self._pass(span)
-            over += self._ended()
+    def _run_to(self, now: int) -> list[_Running]:
+        """Let time pass to the present; return the stages that have ended."""
+        over: list[_Running] = []
+        while self._due <= (now, ROUNDING_NS):
+            self._at = self._due
+            for rank in self.ranks:
+                if _between(self._at, rank.due) <= ROUNDING_NS:
+                    over += self._ended_on(rank)
             self._set_speeds()
-        self._pass(left)
-        self._span_ns -= left
+        self._at = (now, 0.0)
         return over
 
-    def _pass(self, span: float) -> None:
-        """Let all stages run for `span` ns, and note what flows lose meanwhile."""
-        if span:
-            for rank in self.ranks:
-                for one in rank.running:
-                    one.left_ns -= one.speed * span
-            for late, tag, lost in self._held_up:
-                late[tag] = late.get(tag, 0.0) + lost * span
-
-    def _ended(self) -> list[tuple[SharedRank, _Running]]:
+    def _ended_on(self, rank: SharedRank) -> list[_Running]:
         """Return the stages that end now; those of which only a part ends go on with the next one."""
-        over = []
-        for rank in self.ranks:
-            ending = [one for one in rank.running if one.left_ns <= ROUNDING_NS * one.speed]
-            for one in ending:
-                if one.part < one.last:
-                    one.part += 1
-                    one.left_ns += self.law.parts[one.part].share * one.duration_ns
-                else:
-                    rank.running.remove(one)
-                    over.append((rank, one))
-            if ending:
-                rank.lane = tuple([one.part for one in rank.running])
+        over, rank.stale = [], True
+        rank.bring_to(self._at)
+        for one in [one for one in rank.running if one.left_ns <= ROUNDING_NS * one.speed]:
+            if one.part < one.last:
+                one.part += 1
+                one.left_ns += self.law.parts[one.part].share * one.duration_ns
+            else:
+                rank.running.remove(one)
+                over.append(one)
+        rank.lane = tuple([one.part for one in rank.running])
         return over
 
     def _set_speeds(self) -> None:
-        """Share anew among what runs now, and see when the next part ends."""
+        """Share anew where something has changed, and see when the next part ends."""
         self._stale = False
-        busy = [rank for rank in self.ranks if rank.lane]
-        self._lanes = _lanes(busy)
-        found = self.law.speeds(self._lanes, self._traffic.felt)
-        span, self._held_up = inf, []
-        for rank in busy:
-            speeds, lost = found[rank.lane]
+        stale, on_host = [rank for rank in self.ranks if rank.stale], self.law.on_host
+        if any(rank.joint or on_host(rank.lane) for rank in stale):
+            joint = [rank for rank in self.ranks if on_host(rank.lane)]
+            self._solve(joint, joint=True)
+            stale = [rank for rank in stale if rank not in joint]
+        for rank in stale:
+            self._solve([rank], joint=False)
+        self._due = min([rank.due for rank in self.ranks])
+
+    def _solve(self, ranks: Sequence[SharedRank], joint: bool) -> None:
+        """Set the speeds of stages on ranks that share something, and what flows lose there."""
+        lanes = _lanes(ranks)
+        found = self.law.speeds(lanes, self._traffic.felt)
+        for rank in ranks:
+            rank.bring_to(self._at)
+            rank.stale, rank.joint, rank.solved = False, joint, lanes
+            speeds, lost = found[rank.lane] if rank.lane else ((), ())
             for one, speed in zip(rank.running, speeds, strict=True):
                 one.speed = speed
-                left = one.left_ns / speed
-                if left < span:
-                    span = left
-            if lost:
-                tags = self._traffic.tags
-                self._held_up += [(rank.late, tags[place], share) for place, share in lost]
-        self._span_ns = span
+            rank.lost = [(self._traffic.tags[place], share) for place, share in lost]
+            spans = [one.left_ns / one.speed for one in rank.running]
+            rank.due = _after(self._at, min(spans)) if spans else (NEVER, 0.0)
 
-    def _go_on(self, over: list[tuple[SharedRank, _Running]]) -> None:
+    def _go_on(self, over: list[_Running]) -> None:
         """Tell what has ended, share with what has begun, and see to it that somebody wakes up."""
-        now = self._since
+        now = self._at[0]
         self._telling = True
-        for rank, one in over:
-            rank.done(one.instance, now)
+        for one in over:
+            one.done(one.instance, now)
         self._telling = False
         if self._stale:
             self._set_speeds()
-        if self._span_ns < inf:
-            self._wake_by(now + ceil(self._span_ns - ROUNDING_NS))
+        if self._due[0] < NEVER:
+            self._wake_by(self._due[0] + (self._due[1] > ROUNDING_NS))
 
     def _wake_by(self, moment: int) -> None:
         if moment < self._wake_at:
@@ -203,8 +243,16 @@ class SharedHost:
             self._go_on(self._run_to(moment))
 
 
-def _lanes(busy: Sequence[SharedRank]) -> Lanes:
-    """Return what runs on all busy ranks, as often as there are such ranks."""
-    if len(busy) == 1:
-        return (busy[0].lane,) * busy[0].count
-    return tuple(sorted([lane for rank in busy for lane in (rank.lane,) * rank.count]))
+def _lanes(ranks: Sequence[SharedRank]) -> Lanes:
+    """Return what runs on all busy ones of these ranks, as often as there are such ranks."""
+    return tuple(sorted([lane for rank in ranks for lane in (rank.lane,) * rank.count if lane]))
+
+
+def _between(begin: Moment, end: Moment) -> float:
+    return end[0] - begin[0] + (end[1] - begin[1])
+
+
+def _after(at: Moment, span: float) -> Moment:
+    total = at[1] + max(0.0, span)
+    whole = floor(total)
+    return at[0] + whole, total - whole

@@ -2,12 +2,13 @@
 
 A collective that meets no other takes exactly the time that it takes alone. As soon as a second one
 starts to send, both are handed to the fluid solver, the first from the moment at which it began.
-Ranks are told which flows pass through them (`Traffic`), and may hold a collective up.
+Ranks are told which flows pass through them (`Traffic`), do the local work at the ends of collectives,
+and may hold a collective up.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
-from math import floor
+from math import ceil, floor
 from typing import cast
 
 import numpy as np
@@ -18,13 +19,13 @@ from simulator.costs.phases import flow_seconds
 from simulator.engine.contention import Contention
 from simulator.engine.fluid.flows import FlowClasses
 from simulator.engine.fluid.fluid import Fluid
-from simulator.engine.traffic import Traffic
+from simulator.engine.traffic import Done, Traffic
 from simulator.quantities import FloatArray
 
 NS = 1e9
 REMEMBERED = 1024
 FIRST = 1e6  # the weight of flows whose end has been told already: they keep their pace
-PASSES = 2  # how often ranks may hold up the flows of one phase: what comes later is beyond accuracy
+ROUNDING = 1e-9
 
 
 @dataclass(eq=False)
@@ -55,28 +56,31 @@ class _Move:
         """The flows, before all others where their end has been told."""
         return replace(self.flows, weight=self.flows.weight * FIRST) if self.course.settled else self.flows
 
-    @property
-    def rate(self) -> float:
-        """Bytes/s of one rank, sent by flows of all classes, when they are alone."""
-        return float((self.flows.bytes * self.leg.sent).sum()) / self.leg.alone_ns * NS
+    def share(self, rates: FloatArray, link_rates: FloatArray) -> float:
+        """Return how fast flows pass, 1 for as fast as alone: on the link that alone is busiest.
+
+        Over all the time that the flows take it adds up to the time that they take alone.
+        """
+        flows = self.flows
+        owner = flows.owner()
+        load = np.bincount(flows.link, flows.coefficient * flows.bytes[owner], len(link_rates))
+        busiest = int(np.argmax(load / link_rates))
+        passing = float((flows.coefficient * rates[owner])[flows.link == busiest].sum())
+        return passing * self.leg.alone_ns / NS / float(load[busiest])
 
 
 @dataclass(frozen=True, eq=False)
 class _Leg:
-    """One phase of a collective: ns before its flows, the flows (None without), ns that they take alone.
-
-    `sent`: how many flows of each class a rank sends, (F,).
-    """
+    """One phase of a collective: ns before its flows, the flows (None without), ns that they take alone."""
 
     before_ns: float
     flows: FlowClasses | None
     alone_ns: float
-    sent: FloatArray
 
     def scaled(self, factor: float) -> "_Leg":
         """Return the leg with everything `factor` times as long."""
         flows = self.flows and replace(self.flows, bytes=self.flows.bytes * factor)
-        return _Leg(self.before_ns * factor, flows, self.alone_ns * factor, self.sent)
+        return _Leg(self.before_ns * factor, flows, self.alone_ns * factor)
 
 
 class SharedNetwork:
@@ -93,7 +97,7 @@ class SharedNetwork:
         self._traffic = traffic or Traffic()
         self._felt = contention.felt if self._traffic.hosts else frozenset()
         self._moves: dict[int, _Move] = {}
-        self._held: dict[int, int] = {}  # nodes of flows that only ranks still hold up, by tag
+        self._ends = contention.shared_ends if self._traffic.hosts else frozenset()
         self._weights = contention.weights
         self._legs = [tuple(self._leg(phase) for phase in phases) for phases in contention.phases]
         self._scaled: dict[tuple[int, int], tuple[_Leg, ...]] = {}
@@ -109,11 +113,11 @@ class SharedNetwork:
         Its `course` says how that goes; once that is settled, the collective goes before all others.
         """
         begin, planned, course = int(self.env.now), 0.0, course or Course()
-        for leg in self._legs_of(node, nominal_ns):
+        for place, leg in enumerate(self._legs_of(node, nominal_ns)):
             planned += leg.before_ns
             start = begin + floor(planned) if not course.met else int(self.env.now) + floor(leg.before_ns)
-            if start > self.env.now:
-                yield self._until(start)
+            if start > self.env.now and (yield from self._prepare(node, place, start)):
+                course.met = not course.settled
             yield from self._send(node, leg, course)
             planned += leg.alone_ns
         if self.env.now < begin + nominal_ns:  # phases are rounded one by one
@@ -152,39 +156,50 @@ class SharedNetwork:
             alone.callbacks.append(lambda _: self._end_alone(tag))
         self._tell()
         yield move.ended
-        if node in self._felt and (yield from self._hold(tag, node)):
+        if node in self._felt and (yield from self._make_up(tag, node)):
             course.met = not course.settled
 
-    def _hold(self, tag: int, node: int) -> Generator[simpy.Event, None, bool]:
-        """Wait for the rank that is furthest behind, while the flows still pass there; say whether one is."""
-        held, self._held[tag] = False, node
-        for _ in range(PASSES):
-            late = floor(self._traffic.behind(tag))
-            if late < 1:
-                break
-            held = True
-            self._tell()
-            yield self._until(int(self.env.now) + late)
-        del self._held[tag]
+    def _prepare(self, node: int, place: int, start: int) -> Generator[simpy.Event, None, bool]:
+        """Let pass what comes before the flows of a leg; return whether a rank held up its local work."""
+        if (node, place) not in self._ends:
+            yield self._until(start)
+            return False
+        span_ns = start - int(self.env.now)
+        yield from self._by_ranks(lambda done: self._traffic.begin_end(node, place, span_ns, done))
+        return self.env.now > start
+
+    def _make_up(self, tag: int, node: int) -> Generator[simpy.Event, None, bool]:
+        """Wait for the ranks where flows are still behind; say whether there are any."""
         self._tell()
-        if held:
-            self._traffic.forget(tag)
-        return held
+        return (yield from self._by_ranks(lambda done: self._traffic.make_up(tag, node, done)))
+
+    def _by_ranks(self, begin: Callable[[Done], int]) -> Generator[simpy.Event, None, bool]:
+        """Wait until all ranks on which something begins are done with it; say whether there are any."""
+        ended, done = self.env.event(), 0
+
+        def one_done(_node: int, _now: int) -> None:
+            nonlocal done
+            done += 1
+            if done == begun:
+                ended.succeed()
+
+        begun = begin(one_done)
+        if begun:
+            self.events += 1
+            yield ended
+        return begun > 0
 
     def _tell(self) -> None:
         """Tell ranks which flows pass, and how fast."""
         if self._felt:
-            present = {tag: (node, 100) for tag, node in self._held.items()}
-            for tag, move in self._moves.items():
-                if move.node in self._felt:
-                    present[tag] = move.node, self._per_cent(tag, move)
-            self._traffic.change(dict(sorted(present.items())))
+            moves = [(tag, move) for tag, move in sorted(self._moves.items()) if move.node in self._felt]
+            self._traffic.change({tag: (move.node, self._per_cent(tag, move)) for tag, move in moves})
 
     def _per_cent(self, tag: int, move: _Move) -> int:
-        """Return the rate of flows under way in per cent of what they reach alone."""
+        """Return the rate of flows under way in per cent of what they reach alone, never too few."""
         if not move.shared:
             return 100
-        return round(100 * float((self._fluid.rates(tag) * move.leg.sent).sum()) / move.rate)
+        return ceil(100 * move.share(self._fluid.rates(tag), self._rates) - ROUNDING)
 
     def _end_alone(self, tag: int) -> None:
         move = self._moves.get(tag)
@@ -220,9 +235,9 @@ class SharedNetwork:
 
     def _leg(self, phase: Phase) -> _Leg:
         if not any(flow.bytes for flow in phase.flows):  # flows of nothing have no rate
-            return _Leg(phase.seconds * NS, None, 0.0, np.zeros(0))
+            return _Leg(phase.seconds * NS, None, 0.0)
         alone = flow_seconds(phase.flows, self._named_rates) * NS
-        return _Leg(phase.seconds * NS, self._classes(phase.flows), alone, _sent(phase.flows))
+        return _Leg(phase.seconds * NS, self._classes(phase.flows), alone)
 
     def _classes(self, flows: Sequence[Flows]) -> FlowClasses:
         """Return the flows as the solver takes them, weighed against those of other collectives."""
@@ -230,9 +245,3 @@ class SharedNetwork:
         weights = self._weights.weights(flows, self._named_rates)
         caps = [flow.bytes / flow.least if flow.least else np.inf for flow in flows]
         return FlowClasses.of_rows(rows, [flow.bytes for flow in flows], weights, caps)
-
-
-def _sent(flows: Sequence[Flows]) -> FloatArray:
-    """Return how many flows of each class a rank sends; where that is not said, how many links they load."""
-    sent = np.array([flow.near + flow.far for flow in flows])
-    return sent if sent.all() else np.array([sum(flow.crossing.values()) for flow in flows])

@@ -11,103 +11,19 @@ run faster, up to its `cap`.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 
 from simulator.costs.occupancy import OF_HOST
-from simulator.engine.precedence import Precedence
-from simulator.pipeline import MarkedGraph
-from simulator.quantities import FloatArray
+from simulator.engine.needs import FULL, Need, Needs, Part
 
-Need = Mapping[str, float]
 Lane = tuple[int, ...]  # the parts of stages that run on one rank
 Lanes = tuple[Lane, ...]  # those of all busy ranks of a host, sorted
 Felt = tuple[tuple[int, int], ...]  # collectives whose flows pass: node, and per cent of its own rate
-FULL = 1.0 + 1e-9
 Speeds = tuple[tuple[float, ...], tuple[tuple[int, float], ...]]
-"""Speeds of the parts of a lane; then, of the flows that lose time there, place and share of it."""
+"""Speeds of the parts of a lane; then, of the flows that lose time there, place and ns lost per ns."""
 REMEMBERED = 100_000
-
-
-@dataclass(frozen=True)
-class Part:
-    """A part of a stage that takes `share` of its nominal time and needs `need` at nominal speed.
-
-    With a host to itself it runs at `cap` times that speed.
-    """
-
-    share: float
-    need: Need
-    cap: float = 1.0
-
-
-@dataclass(frozen=True, eq=False)
-class Needs:
-    """What each node needs of its rank's resources at nominal speed (share of each, 0 to 1).
-
-    `shared[node]` is false where no resource can be asked for more than it has: such a stage never
-    slows down, and the engine spends no events on it. `flows[node]` is what the flows of a collective
-    ask of each rank while they pass at their own rate. `parts[node]` is what a stage consists of where
-    unlike ranks share a host; `hosted[node]` is what `shared` is there: all that uses a host, and more,
-    because stages may run faster.
-    """
-
-    by_node: Sequence[Need]
-    shared: Sequence[bool]
-    flows: Sequence[Need] = ()
-    parts: Sequence[tuple[Part, ...]] = ()
-    hosted: Sequence[bool] = ()
-
-    @classmethod
-    def of(
-        cls,
-        graph: MarkedGraph,
-        by_node: Sequence[Need],
-        flows: Sequence[Need] = (),
-        parts: Sequence[tuple[Part, ...]] = (),
-    ) -> "Needs":
-        """Find the stages that can meet others on a resource which is then asked for too much."""
-        count = len(by_node)
-        fastest = [_hastiest(stage) for stage in parts or [()] * count]
-        table = _table([*by_node, *(flows or [{}] * count), *fastest]).reshape(3, count, -1)
-        scarce = _scarce(graph, table[0], table[:2].max(axis=0))
-        met = _scarce(graph, table.max(axis=0), table.max(axis=0)) if parts else scarce
-        hosted = [one or bool(OF_HOST & need.keys()) for one, need in zip(met, fastest, strict=True)]
-        return cls(by_node, scarce, flows, parts, hosted)
-
-    @classmethod
-    def none(cls, graph: MarkedGraph) -> "Needs":
-        """Return the needs of stages that share nothing."""
-        return cls([{}] * len(graph.nodes), [False] * len(graph.nodes))
-
-
-def _hastiest(parts: Sequence[Part]) -> Need:
-    """Return the most that a stage asks of each resource when it has its host to itself."""
-    names = {name for part in parts for name in part.need}
-    return {name: max(part.need.get(name, 0.0) * part.cap for part in parts) for name in names}
-
-
-def _scarce(graph: MarkedGraph, own: FloatArray, most: FloatArray) -> list[bool]:
-    """Return which nodes need something that may be asked for too much; needs are (nodes, resources).
-
-    At the worst a stage meets, of each other stream, the largest need among the stages that the order
-    of the graph lets overlap with it.
-    """
-    overlap, asked = Precedence(graph).may_overlap, own.copy()
-    streams = np.array([node.stream for node in graph.nodes])
-    for stream in np.unique(streams):
-        members = np.flatnonzero(streams == stream)
-        for node in np.flatnonzero(streams != stream):
-            asked[node] += np.where(overlap[node, members, None], most[members], 0.0).max(axis=0)
-    return [bool(row.any()) for row in (asked > FULL) & (own > 0.0)]
-
-
-def _table(by_node: Sequence[Need]) -> FloatArray:
-    """Return what each node needs of each resource, (nodes, resources)."""
-    resources = sorted({name for need in by_node for name in need})
-    return np.array([[need.get(name, 0.0) for name in resources] for need in by_node])
 
 
 class Law:
@@ -115,7 +31,7 @@ class Law:
 
     `kinds` holds the needs of each kind of rank. `members` ranks share a host, of which each can use
     `limit` even parts at most; 1 stands for a rank that keeps an even part of its host to itself. Parts
-    of stages are known by number, see `parts_of`.
+    of stages are known by number, see `parts_of`, `end_of` and `flows_of`.
     """
 
     def __init__(self, kinds: Sequence[Needs], members: int = 1, limit: float | None = None) -> None:
@@ -124,12 +40,20 @@ class Law:
         self._limit = members if limit is None else min(limit, members)
         self.parts: list[Part] = []
         self._numbers: list[list[range]] = []
+        self._ends: list[list[range]] = []
+        self._passing: list[range] = []
         self._flows: list[Sequence[Need]] = []
         self._known: dict[tuple[Lanes, Felt], dict[Lane, Speeds]] = {}
+        self._hosted: dict[Lane, bool] = {}
         self._minded: dict[tuple[Lanes, Felt, Felt], bool] = {}
         for needs in kinds:
             stages = needs.parts if members > 1 else [(Part(1.0, need),) for need in needs.by_node]
             self._numbers.append([self._numbered(parts, needs) for parts in stages])
+            self._ends.append([self._as_parts(phases, needs) for phases in needs.ends])
+            self._passing.append(self._as_parts(needs.flows, needs))
+
+    def _as_parts(self, asked: Sequence[Need], needs: Needs) -> range:
+        return self._numbered([Part(1.0, need) for need in asked], needs)
 
     def _numbered(self, parts: Sequence[Part], needs: Needs) -> range:
         first = len(self.parts)
@@ -140,6 +64,23 @@ class Law:
     def parts_of(self, kind: int, node: int) -> range:
         """Return the numbers of the parts of `node` on ranks of a kind."""
         return self._numbers[kind][node]
+
+    def end_of(self, kind: int, node: int, phase: int) -> range:
+        """Return the number of the local work of a collective before the flows of one of its phases."""
+        return self._ends[kind][node][phase : phase + 1]
+
+    def flows_of(self, kind: int, node: int) -> range:
+        """Return the number of what the flows of a collective do on a rank, where they are made up for."""
+        return self._passing[kind][node : node + 1]
+
+    def on_host(self, lane: Lane) -> bool:
+        """Return whether a rank on which these parts run uses anything of its host."""
+        known = self._hosted.get(lane)
+        if known is None:
+            flows = self._flows[lane[0]] if lane else ()
+            asked = [*(self.parts[number].need for number in lane), *flows]
+            known = self._hosted[lane] = any(OF_HOST & need.keys() for need in asked)
+        return known
 
     def speeds(self, lanes: Lanes, felt: Felt) -> dict[Lane, Speeds]:
         """Return for each different lane the speed of its parts, and what flows lose on its rank.
@@ -177,7 +118,7 @@ class Law:
         found: dict[Lane, Speeds] = {}
         for lane in lanes:
             own = tuple([next(speeds) for _ in lane])
-            flows = [1.0 - next(speeds) for _ in felt]
+            flows = [(1.0 - next(speeds)) * rate / 100 for _, rate in felt]
             found[lane] = own, tuple([(place, lost) for place, lost in enumerate(flows) if lost > 0.0])
         return found
 
@@ -193,7 +134,7 @@ class Law:
 
 
 def _scaled(need: Need, per_cent: int) -> Need:
-    return {name: min(1.0, share * per_cent / 100) for name, share in need.items()}
+    return {name: share * per_cent / 100 for name, share in need.items()}
 
 
 def fill(needs: Sequence[Need], caps: Sequence[float] = ()) -> tuple[float, ...]:

@@ -10,6 +10,7 @@ from simulator.engine.contention import Contention
 from simulator.engine.durations import Durations, refuse_oversized
 from simulator.engine.events import Progress, run_events
 from simulator.engine.recurrence import run_recurrence
+from simulator.engine.usage import Usage, Used
 from simulator.errors import InputError, did_you_mean
 from simulator.results.bottleneck import Bottleneck, find_bottleneck
 from simulator.results.conservation import Updates, conserved
@@ -41,6 +42,27 @@ class Run:
     timeline: Timeline
     durations: Durations
     memory: Memory
+
+    @property
+    def shares(self) -> bool:
+        """Whether stages and collectives share what they use."""
+        return self.timeline.engine == "events" and self.scenario.spec.run.contention
+
+    @cached_property
+    def used(self) -> Used:
+        """What the counted steps used of the slowest rank, its host and its links.
+
+        Raises AssertionError where sharing has let a resource give more than it has.
+        """
+        scenario = self.scenario
+        contention = Contention.of(self.timeline.graph, scenario.costs, scenario.spec.run.weigh())
+        updates = self.timeline.update_ns[:, self.column]
+        begin, end = int(updates[self.first - 1]), int(updates[self.last - 1])
+        used = Usage(self.timeline, contention).between(self.column, begin, end)
+        rounding = self.timeline.end_ns[:, :, 0].size / (end - begin)  # each end is up to 1 ns late
+        over = {name: share for name, share in used.least.items() if share > 1 + 1e-9 + rounding}
+        assert not (self.shares and over), f"more is used than there is: {over}"
+        return used
 
     @cached_property
     def first(self) -> int:

@@ -23,8 +23,8 @@ from simulator.costs import Flows, Phase
 from simulator.engine import Durations, Variation, tabulate
 from simulator.engine.contention import Contention
 from simulator.engine.events import run_events
+from simulator.engine.needs import Needs
 from simulator.engine.recurrence import run_recurrence
-from simulator.engine.sharing import Needs
 from simulator.errors import InfeasibleError
 from simulator.pipeline import Buffer, Carry, MarkedGraph, Pipeline, Stage, compile_pipeline, critical_cycle
 from simulator.quantities import Amount, IntArray, Work

@@ -21,8 +21,8 @@ from tiers import at_night
 from simulator.costs import Flows
 from simulator.engine.contention import Contention
 from simulator.engine.events import run_events
+from simulator.engine.needs import Needs, Part
 from simulator.engine.recurrence import run_recurrence
-from simulator.engine.sharing import Needs, Part
 from simulator.engine.weights import PerCollective, PerFlow, WeightRule
 from simulator.quantities import AllToAllWork, FloatArray, IntArray, InTurn, Work
 from simulator.scenario import Scenario, load
@@ -102,11 +102,6 @@ class World:
     def rates(self) -> Mapping[str, float]:
         return self.scenario.costs.network.rates
 
-    @property
-    def unit(self) -> float:
-        """Bytes/s of a flow of weight 1 at level 1."""
-        return self.rates["far"]
-
     def capacity(self) -> FloatArray:
         links = [self.rates["near"]] * 2 + [self.rates["far"]] * 2
         own = np.ones(self.ranks * len(MEMORIES) + self.hosts * len(OF_HOST))
@@ -130,7 +125,7 @@ class World:
         """One activity for each flow that has something to carry."""
         near = source // self.inside == target // self.inside
         weight = self._weights(source, near)
-        rate = weight * self.unit
+        rate = weight * np.where(near, self.rates["near"], self.rates["far"])
         ways = [
             (np.where(near, self.link(source, "near out"), self.link(source, "far out")), rate),
             (np.where(near, self.link(target, "near in"), self.link(target, "far in")), rate),
@@ -257,15 +252,10 @@ class Joint:
 
     def stage(self, node: int, cycle: int, rank: int, place: int = 0) -> Block:
         """A part of a stage; where ranks of a host differ, it uses the host, otherwise its even part."""
-        parts, per_host = self.parts(node, rank), self.world.scenario.cluster.per_host
-        part = parts[place]
-        apart = not self.unlike[rank // per_host]
+        part = self.parts(node, rank)[place]
         needs = {name: share for name, share in part.need.items() if share > 0}
-        res, load = np.zeros(len(needs), dtype=int), np.zeros(len(needs))
-        for entry, (name, share) in enumerate(needs.items()):
-            own = apart or name not in OF_HOST
-            res[entry] = self.world.memory(rank, name) if own else self.world.host(rank, name)
-            load[entry] = share if own else share / per_host
+        res = np.array([self.memory_of(rank, name) for name in needs], dtype=int)
+        load = np.array([share / self.parts_of(rank, name) for name, share in needs.items()])
         left = np.array([self.duration_ns[node, cycle, rank] * part.share])
         what = (f"{place}", node, cycle, rank)
         return Block(left, part.cap, np.zeros(len(needs), dtype=int), res, load, what)
@@ -277,12 +267,31 @@ class Joint:
 
     def next_leg(self, node: int, cycle: int) -> None:
         if self.legs[node, cycle]:
-            seconds, nothing = self.legs[node, cycle][0][0], np.zeros(0, dtype=int)
-            what = ("start-up", node, cycle, 0)
-            self.blocks.append(Block(np.array([seconds * NS]), 1.0, nothing, nothing, np.zeros(0), what))
+            self.blocks.append(self.before(node, cycle))
             return
         for rank in range(self.world.ranks):
             self.complete(node, cycle, rank)
+
+    def before(self, node: int, cycle: int) -> Block:
+        """What comes before the flows of a phase: local work on every rank, or a wait that needs nothing."""
+        left, ranks = self.legs[node, cycle], np.arange(self.world.ranks)
+        need = self.needs.ends[node][-len(left)]
+        found = [(name, share) for name, share in need.items() if share > 0]
+        res = [self.memory_of(rank, name) for name, _ in found for rank in ranks.tolist()]
+        load = [share / self.parts_of(rank, name) for name, share in found for rank in ranks.tolist()]
+        what = ("start-up", node, cycle, 0)
+        span = np.full(len(ranks), left[0][0] * NS)
+        act = np.tile(ranks, len(found))
+        return Block(span, 1.0, act, np.array(res, dtype=int), np.array(load), what)
+
+    def memory_of(self, rank: int, name: str) -> int:
+        """Where a rank finds a resource: its own, or that of a host that it shares with unlike ranks."""
+        own = self.parts_of(rank, name) == 1
+        return int(self.world.memory(rank, name)) if own else self.world.host(rank, name)
+
+    def parts_of(self, rank: int, name: str) -> int:
+        per_host = self.world.scenario.cluster.per_host
+        return per_host if self.unlike[rank // per_host] and name in OF_HOST else 1
 
     def finish(self, kind: str, node: int, cycle: int, rank: int) -> None:
         if kind.isdigit():

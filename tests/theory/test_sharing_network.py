@@ -8,8 +8,9 @@ import simpy
 
 from simulator.costs import Flows, Phase
 from simulator.engine.contention import Contention
+from simulator.engine.needs import Needs
 from simulator.engine.network import SharedNetwork
-from simulator.engine.sharing import Felt, Needs
+from simulator.engine.sharing import Felt
 from simulator.engine.traffic import Traffic
 from simulator.engine.weights import PerCollective, PerFlow, WeightRule
 

@@ -17,7 +17,7 @@ from tiers import examples
 
 from simulator.engine.agenda import Agenda
 from simulator.engine.host import SharedRank
-from simulator.engine.sharing import Needs
+from simulator.engine.needs import Needs
 from simulator.quantities import FloatArray
 
 RESOURCES = ("tensor", "hbm", "dram", "host_to_device")

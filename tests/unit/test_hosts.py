@@ -13,7 +13,8 @@ from simulator.engine.agenda import Agenda
 from simulator.engine.buckets import bucketed
 from simulator.engine.host import SharedHost, SharedRank
 from simulator.engine.hosts import hosted
-from simulator.engine.sharing import Law, Needs, Part, fill
+from simulator.engine.needs import Needs, Part
+from simulator.engine.sharing import Law, fill
 from simulator.engine.traffic import Traffic
 from simulator.errors import InputError
 from simulator.hardware import TwoLevel, catalog, slowest

@@ -14,8 +14,9 @@ from tiers import examples
 from simulator.costs import Flows
 from simulator.engine.agenda import Agenda
 from simulator.engine.host import SharedRank
+from simulator.engine.needs import Needs
 from simulator.engine.precedence import MOST_NODES, Precedence
-from simulator.engine.sharing import Needs, fill
+from simulator.engine.sharing import fill
 from simulator.engine.weights import PerCollective, PerFlow
 from simulator.pipeline import Carry, MarkedGraph, Pipeline, Stage, compile_pipeline
 

@@ -6,16 +6,14 @@ pass in vain, which is cheaper than a second one.
 """
 
 from collections.abc import Callable, Sequence
-from math import floor
 
 from simulator.engine.agenda import Agenda
+from simulator.engine.moment import NEVER, Moment, after, between
 from simulator.engine.needs import Needs
 from simulator.engine.sharing import Felt, Lane, Lanes, Law
 from simulator.engine.traffic import Traffic
 
 Done = Callable[[int, int], None]
-NEVER = 2**63
-Moment = tuple[int, float]  # whole nanoseconds, and a part of one beside them: exact however long a run is
 ROUNDING_NS = 1e-6  # a stage that misses a whole nanosecond by less than this has met it
 NOTHING_NS = 1e-3  # what adds up from roundings of speeds
 
@@ -89,7 +87,7 @@ class SharedRank:
 
     def bring_to(self, at: Moment) -> None:
         """Let what runs proceed to this time, and note what flows lose meanwhile."""
-        span, self.since = _between(self.since, at), at
+        span, self.since = between(self.since, at), at
         if span:
             for one in self.running:
                 one.left_ns -= one.speed * span
@@ -174,7 +172,7 @@ class SharedHost:
         while self._due <= (now, ROUNDING_NS):
             self._at = self._due
             for rank in self.ranks:
-                if _between(self._at, rank.due) <= ROUNDING_NS:
+                if between(self._at, rank.due) <= ROUNDING_NS:
                     over += self._ended_on(rank)
             self._set_speeds()
         self._at = (now, 0.0)
@@ -218,7 +216,7 @@ class SharedHost:
                 one.speed = speed
             rank.lost = [(self._traffic.tags[place], share) for place, share in lost]
             spans = [one.left_ns / one.speed for one in rank.running]
-            rank.due = _after(self._at, min(spans)) if spans else (NEVER, 0.0)
+            rank.due = after(self._at, min(spans)) if spans else (NEVER, 0.0)
 
     def _go_on(self, over: list[_Running]) -> None:
         """Tell what has ended, share with what has begun, and see to it that somebody wakes up."""
@@ -246,13 +244,3 @@ class SharedHost:
 def _lanes(ranks: Sequence[SharedRank]) -> Lanes:
     """Return what runs on all busy ones of these ranks, as often as there are such ranks."""
     return tuple(sorted([lane for rank in ranks for lane in (rank.lane,) * rank.count if lane]))
-
-
-def _between(begin: Moment, end: Moment) -> float:
-    return end[0] - begin[0] + (end[1] - begin[1])
-
-
-def _after(at: Moment, span: float) -> Moment:
-    total = at[1] + max(0.0, span)
-    whole = floor(total)
-    return at[0] + whole, total - whole

@@ -185,13 +185,17 @@ def test_alike_ranks_cost_no_more_events_than_one(one: Drawn, copies: int) -> No
 @MANY
 @given(drawn)
 def test_no_rank_leaves_a_collective_before_the_last_has_come(one: Drawn) -> None:
-    """With jitter each rank takes its own time from a common begin, which is the last arrival or later."""
+    """Each rank takes its own time from a common begin, the last arrival or later, or all end together.
+
+    The latter where ranks have unlike loads and something held up the collective on its way.
+    """
     timeline = one.run()
     for index, node in enumerate(one.graph.nodes):
         if node.stage.work.rendezvous:
-            since = timeline.end_ns[index] - timeline.duration_ns[index]
-            assert (since == since[:, :1]).all()
-            assert (since[:, 0] >= timeline.start_ns[index].max(axis=1)).all()
+            end = timeline.end_ns[index]
+            since = end - timeline.duration_ns[index]
+            assert ((since == since[:, :1]).all(axis=1) | (end == end[:, :1]).all(axis=1)).all()
+            assert (since.min(axis=1) >= timeline.start_ns[index].max(axis=1)).all()
 
 
 @MANY

@@ -4,9 +4,9 @@ import pytest
 
 from simulator.errors import InputError
 from simulator.scenario import load, run_scenario
-from simulator.scenario.memory import MOST_BUILT, _parts_built, _Tries
-from simulator.scenario.scenario import ScenarioSpec
+from simulator.scenario.scenario import Scenario, ScenarioSpec
 from simulator.scenario.shipped_files import shipped_folder
+from simulator.scenario.ways_out import MOST_BUILT, _parts_built, _Tries
 
 GROUP = "{accelerator: a100_80, hosts: 1}, "
 
@@ -135,10 +135,12 @@ def test_what_would_fit_is_searched_in_few_steps_where_a_scenario_takes_long_to_
     many = ["workload.tables[8].copies=2000", "workload.model.embedding_features=2015"]
     built: list[int] = []
     huge = load(shipped_folder() / "quickstart.yaml", many)
-    tried = _Tries(huge, "workload.batch", 3)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("simulator.scenario.memory._fits", lambda scenario, setting: built.append(1) is None)
-        assert [tried(8) for _ in range(5)] == [True, True, True, False, False]
+
+    def fits(scenario: Scenario, settings: list[str]) -> bool:
+        return built.append(1) is None
+
+    tried = _Tries(huge, fits, "workload.batch", 3)
+    assert [tried(8) for _ in range(5)] == [True, True, True, False, False]
     assert len(built) == 3
     assert MOST_BUILT // _parts_built(huge) < 6
     assert MOST_BUILT // _parts_built(load(shipped_folder() / "quickstart.yaml", [])) > 100

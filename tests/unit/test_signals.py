@@ -41,7 +41,7 @@ MORE = {
     "compare": ["compare", "s.yaml", "--workers", "256", *LONG],
     "trace": ["trace", "s.yaml", "--workers", "256", *LONG],
     "explain": ["explain", "s.yaml", "--workers", "256", *LONG],
-    "validate": ["validate"],
+    **({"validate": ["validate"]} if "RECSCALE_DATA" in os.environ else {}),
     "shard": ["shard", "s.yaml", "--workers", "512", "--exact", "--seconds", "60"],
     "dashboard": ["dashboard", "--port", "18653"],
     "measure": ["calibrate", "measure", "--allow-load"],

@@ -66,7 +66,7 @@ pd.DataFrame(
 # %% [markdown]
 # ## The cheapest, and what would make it better
 #
-# What 10 % more of one thing would save of its step, by the lower bound; what is not listed changes
+# What 10 % more of one thing would save of its step, run event by event; what is not listed changes
 # nothing.
 
 # %%

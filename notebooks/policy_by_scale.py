@@ -27,7 +27,7 @@ from simulator.scenario import load
 from simulator.scenario.shipped_files import shipped_folder
 
 # %% [markdown]
-# The vector engine solves the recurrence: exact where stages share nothing, a lower bound elsewhere.
+# The vector engine solves the recurrence: exact where stages share nothing, an estimate elsewhere.
 # `recscale compare` confirms single points event by event.
 
 # %%

@@ -24,7 +24,7 @@ def _head(screen: Screen) -> str:
         f"From the dashboard: the shipped scenario {screen.choice.model}, changed. To get the same step:",
         f"  recscale run THIS_FILE --engine {ENGINE}",
         f"It was {report.step_ms['mean']:.6f} ms (hash {scenario.hash}). Without --engine, stages that run",
-        "at the same time share what they use, which takes at least as long.",
+        "at the same time share what they use, and the step is that of a run, not an estimate.",
     ]
     if files(as_data(scenario)):
         folder = f"{screen.choice.model.rpartition('/')[0] or '.'}"

@@ -16,11 +16,11 @@ class StepReport:
 
     `exposed_ms` is time in which the compute stream waits, by cause; with `compute_ms` it adds up
     to `step_ms["mean"]`. `raw_ms` is how long each kind of stage takes in all, hidden
-    or not, and `interference_ms` what sharing cost all stages together. `lower_bound_ms` and
-    `bottleneck` come from the critical cycle. Bandwidths of `collectives` are GB/s (10^9 bytes), as
-    nccl-tests prints them. `updates` are the shares of all updates of rows that are lost for good or applied
-    twice. They, observed staleness, `interval_ms` and `cost` are None where nothing is known. `notes` must be
-    shown wherever the numbers are.
+    or not, and `interference_ms` what sharing cost all stages together. `lower_bound_ms` follows from the
+    shortest durations that ranks can get; `bottleneck` is the critical cycle over those that they had.
+    Bandwidths of `collectives` are GB/s (10^9 bytes), as nccl-tests prints them. `updates` are the shares of
+    all updates of rows that are lost for good or applied twice. They, observed staleness, `interval_ms` and
+    `cost` are None where nothing is known. `notes` must be shown wherever the numbers are.
     """
 
     scenario: str

@@ -110,7 +110,7 @@ def _parts(report: StepReport) -> Iterator[tuple[str, float | None, float]]:
 
 def _reasons(run: Run) -> Iterator[tuple[str, str]]:
     report = run.report
-    shares = resource_shares(run.scenario, run.bottleneck)
+    shares = resource_shares(run.scenario, run.pace)
     main = ", ".join(f"{name} {percent(share, 0)}" for name, share in shares.items() if share >= 0.005)
     yield (
         "bottleneck",

@@ -40,7 +40,7 @@ class Case:
     def key(self) -> bytes:
         """What decides the step: of cases with the same, one is run."""
         shared = self.contention
-        needs = shared and [(kind.by_node, kind.flows, kind.parts) for kind in shared.kinds]
+        needs = shared and [(kind.by_node, kind.flows, kind.parts, kind.ends) for kind in shared.kinds]
         told = shared and (needs, shared.phases, sorted(shared.rates.items()))
         return pickle.dumps((self.nominal_ns.tolist(), self.durations.column_of.tolist(), told))
 

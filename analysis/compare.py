@@ -56,6 +56,7 @@ class Row:
         return asdict(self)
 
 
+ESTIMATED = "an estimate of the vector engine: nothing is shared between stages, ranks or collectives"
 SUMMED = ("compute", "input", "lookup", "parameter_server", "all_to_all")
 
 
@@ -231,15 +232,12 @@ def row_of(run: Run, policy: str) -> Row:
         updates_duplicated_share=report.updates["duplicated_share"],
         peak_memory_hbm_bytes=report.peak_memory_bytes["hbm"],
         peak_memory_host_bytes=report.peak_memory_bytes["host"],
-        notes=(*_estimated(run), *report.notes, *(f"beyond data: {what}" for what in report.extrapolated)),
+        notes=(
+            *[ESTIMATED] * run.is_estimate,
+            *report.notes,
+            *(f"beyond data: {what}" for what in report.extrapolated),
+        ),
     )
-
-
-def _estimated(run: Run) -> tuple[str, ...]:
-    """Say so where a run leaves out what its scenario lets stages share."""
-    if run.timeline.engine == "events" or not run.scenario.spec.run.contention:
-        return ()
-    return ("an estimate of the vector engine: nothing is shared between stages, ranks or collectives",)
 
 
 def _related(row: Row, reference: Row, fewest: Row | None) -> Row:

@@ -129,6 +129,11 @@ class Run:
         hosts = self.durations.column_of.reshape(-1, self.scenario.cluster.per_host)
         return bool((hosts != hosts[:, :1]).any())
 
+    @property
+    def is_estimate(self) -> bool:
+        """Whether the engine left out what the scenario lets stages, ranks and collectives share."""
+        return self.timeline.engine == "vector" and self.scenario.spec.run.contention
+
     @cached_property
     def shortest(self) -> Durations:
         """The shortest durations that each rank can get, of ranks that are all told apart."""

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from analysis.compare import Request, compare
 from analysis.explain import explain
 from analysis.plan import Answered, answer, read_question
 from analysis.sensitivity import MOST_PARAMETERS, RUN_OF_MORE
@@ -104,3 +105,9 @@ def test_the_plan_that_only_sharing_the_host_makes_best_is_found(
     assert found.plans[0].usd == pytest.approx(34.02, abs=0.01)
     assert found.undecided == 0
     assert found.gains[0].parameter == "cluster.accelerator.host_link_bandwidth"
+
+
+def test_compare_says_which_of_its_rows_are_estimates(one_owner: Scenario) -> None:
+    for engine, estimated in (("vector", True), ("events", False)):
+        (row,) = compare([one_owner], Request(("serialized",), engine=engine))
+        assert any("estimate of the vector engine" in note for note in row.notes) == estimated

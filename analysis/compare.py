@@ -212,7 +212,7 @@ def _told(scenario: Scenario, row: Row, request: Request, run: Run | None) -> Ro
 def row_of(run: Run, policy: str) -> Row:
     """Return the row of one run; what relates it to other rows is left out."""
     report = run.report
-    exposed, raw = report.exposed_ms, report.raw_ms
+    exposed, raw, said = report.exposed_ms, report.raw_ms, [ESTIMATED] * run.is_estimate
     return Row(
         report.scenario,
         policy,
@@ -232,11 +232,7 @@ def row_of(run: Run, policy: str) -> Row:
         updates_duplicated_share=report.updates["duplicated_share"],
         peak_memory_hbm_bytes=report.peak_memory_bytes["hbm"],
         peak_memory_host_bytes=report.peak_memory_bytes["host"],
-        notes=(
-            *[ESTIMATED] * run.is_estimate,
-            *report.notes,
-            *(f"beyond data: {what}" for what in report.extrapolated),
-        ),
+        notes=(*said, *report.notes, *(f"beyond data: {what}" for what in report.extrapolated)),
     )
 
 

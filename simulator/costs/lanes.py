@@ -14,7 +14,7 @@ from simulator.costs.joint import ROUNDED, arrivals
 from simulator.costs.phases import Flows
 from simulator.hardware import Cluster, Fabric
 from simulator.hardware.crossings import Crossings, Exchange
-from simulator.quantities import FloatArray, Group
+from simulator.quantities import FloatArray, Group, IntArray
 
 MESSAGE_BY_MESSAGE = 512
 """Up to this many ranks each message is followed; above, an exchange lasts as its busiest link does."""
@@ -56,7 +56,8 @@ class Lanes:
                 for name, each in shape.seconds.items()
                 if each[part] > 0.0
             }
-            flows.append(Flows(shape.bytes * scale, crossing, least=shape.latest[part] * scale))
+            near, far = (0.0, shape.sent[part]) if part else (shape.sent[part], 0.0)
+            flows.append(Flows(shape.bytes * scale, crossing, near, far, shape.latest[part] * scale))
         return Crossed(tuple(flows), shape.finish)
 
     @property
@@ -88,12 +89,13 @@ class _Shape:
     """Of an exchange whose busiest rank has one byte: seconds by class of link and part of the messages.
 
     `bytes` are those of a mean message; of each part, `moved` says whether there is any, and `latest` when
-    the last one ends, s.
+    the last one ends, s. `sent` counts mean messages of the rank that sends or receives most of each part.
     """
 
     seconds: Mapping[str, FloatArray]
     bytes: float
     moved: NDArray[np.bool_]
+    sent: tuple[float, float]
     latest: tuple[float, ...]
     finish: FloatArray | None
 
@@ -109,10 +111,39 @@ def _shape(key: _Key, sent: bytes, received: bytes, group: bytes) -> _Shape:
     exchange = Exchange(np.frombuffer(sent), np.frombuffer(received), np.frombuffer(group, np.int64))
     links = _links(key)
     loads = links.spread(exchange)
-    seconds = links.seconds(loads)
+    seconds = _both_ways(links.seconds(loads))
     size = float(exchange.sent.mean()) / float(np.bincount(exchange.group).mean())
-    shape = _Shape(seconds, size, np.asarray(loads.any(axis=1)), (0.0,) * links.parts, None)
+    domain = np.arange(key.ranks, dtype=np.int64) // key.fabric.domain_size(key.per_host)
+    near, far = _most(exchange, domain)
+    sent_by = (near / size, far / size)
+    shape = _Shape(seconds, size, np.asarray(loads.any(axis=1)), sent_by, (0.0,) * links.parts, None)
     return shape if key.ranks > MESSAGE_BY_MESSAGE else _followed(shape, links, exchange)
+
+
+def _most(exchange: Exchange, domain: IntArray) -> tuple[float, float]:
+    """Return the most bytes that a rank sends or receives inside its domain, and out of it."""
+    group = exchange.group
+    both = np.unique(np.stack([group, domain]), axis=1, return_inverse=True)[1].reshape(-1)
+    near, far = 0.0, 0.0
+    for mine, other in ((exchange.sent, exchange.received), (exchange.received, exchange.sent)):
+        here, all_of = np.bincount(both, other)[both], np.bincount(group, other)[group]
+        near = max(near, float((mine / exchange.totals * (here - other)).max()))
+        far = max(far, float((mine / exchange.totals * (all_of - here)).max()))
+    return near, far
+
+
+def _both_ways(seconds: Mapping[str, FloatArray]) -> Mapping[str, FloatArray]:
+    """Return the same with links of both directions as busy as the busier one.
+
+    Two levels have one class of links for both; what opposite directions leave idle is not lent out.
+    """
+    found = dict(seconds)
+    for out, into in (("out", "in"), ("up", "down")):
+        for name, there in seconds.items():
+            back = f" {into} ".join(f"{name} ".split(f" {out} ", 1)).rstrip()
+            if back != name and back in seconds:
+                found[name] = found[back] = max(there, seconds[back], key=lambda one: float(one.sum()))
+    return found
 
 
 def _followed(shape: _Shape, links: Crossings, exchange: Exchange) -> _Shape:

@@ -38,15 +38,19 @@ class PerCollective:
     """
 
     def weights(self, flows: Sequence[Flows], rates: Mapping[str, float]) -> list[float]:
-        """Return one over the flows of its group on the fullest link of the group, for each class."""
-        weights = [0.0] * len(flows)
+        """Return one over the flows of its group on the fullest link of the group, for each class.
+
+        They are counted by the time that they take there, in that of one flow on the fastest link: which of
+        two equally full links counts then makes no difference.
+        """
+        weights, fastest = [0.0] * len(flows), max(rates.values())
         for group in _groups(flows):
             crossing: Counter[str] = Counter()
             for index in group:
                 crossing.update(flows[index].crossing)
-            fullest = max(crossing, key=lambda link: (crossing[link] / rates[link], crossing[link]))
+            fullest = max(count * fastest / rates[link] for link, count in crossing.items())
             for index in group:
-                weights[index] = 1.0 / crossing[fullest]
+                weights[index] = float(f"{1.0 / fullest:.12g}")  # equal wires, equal weights
         return weights
 
 

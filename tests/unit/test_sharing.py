@@ -233,7 +233,7 @@ def test_flows_that_share_links_weigh_the_same_and_those_that_share_none_are_wei
     rates = {"near": 4e9, "far": 1e9}
     assert PerCollective().weights([near, far], rates) == pytest.approx([1 / 7, 1 / (4 * 56)])
     for order in permutations((near, far, both)):
-        assert PerCollective().weights(order, rates) == pytest.approx([1 / 64] * 3)
+        assert PerCollective().weights(order, rates) == pytest.approx([1 / (4 * 64)] * 3)
 
 
 def test_per_flow_every_flow_counts_once() -> None:

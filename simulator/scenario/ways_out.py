@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from simulator.scenario.scenario import Scenario
 
 MOST_WORKERS = 1 << 17
-MOST_PIECES = 1 << 10
 FEWEST_TRIES = 4
 MOST_BUILT = 10_000  # tables and products built to find what fits; beyond that the answer may be less tight
 Fits = Callable[[Scenario, list[str]], bool]
@@ -67,10 +66,10 @@ def _shardings(scenario: Scenario, fits: Fits) -> Iterator[list[str]]:
 
 
 def _pieces(scenario: Scenario, good: Callable[[int], bool]) -> int | None:
-    """Return the fewest pieces of columns, a power of two, that fit; None where none do."""
+    """Return the fewest pieces of columns, a power of two, that fit; None where none do that are tried."""
     narrowest = min(int(table.dimension) for table in scenario.workload.tables)
-    tries = max(FEWEST_TRIES, MOST_BUILT // _parts_built(scenario))
-    counts = [2**power for power in range(1, min(narrowest, MOST_PIECES).bit_length())][-tries:]
+    most = min(narrowest, MOST_BUILT // _parts_built(scenario))
+    counts = (2**power for power in range(1, most.bit_length()))
     return next((count for count in counts if good(count)), None)
 
 

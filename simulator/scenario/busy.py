@@ -7,6 +7,7 @@ from simulator.results.report import BUSY
 from simulator.scenario.simulate import Run
 
 ROUNDING = 1e-9
+WORTH_SAYING = 0.03  # of a step
 # Several resources behind one word of the report: the busiest of them counts, as does the busiest link.
 BEHIND = {
     "compute": ("tensor",),
@@ -45,3 +46,19 @@ def _asked(run: Run) -> dict[str, float]:
 def _busiest(used: Mapping[str, float], word: str) -> float:
     links = [share for name, share in used.items() if name.startswith(LINK) and word == "network"]
     return max([used.get(name, 0.0) for name in BEHIND[word]] + links)
+
+
+def sharing_binds(run: Run, slowed_ms: float) -> list[str]:
+    """Say so where stages slow each other down, by `slowed_ms` per batch, and the step is longer.
+
+    A theory test shows how more of one resource then makes a step longer, as it can with lists of jobs.
+    """
+    step_ms, bound_ms = run.breakdown.step_ns / 1e6, run.lower_bound_ns / 1e6
+    if step_ms <= bound_ms * (1 + WORTH_SAYING) or slowed_ms <= WORTH_SAYING * step_ms:
+        return []
+    above = f"{step_ms / bound_ms - 1:.0%} above its lower bound"
+    return [
+        f"stages that share slow each other down, by {slowed_ms:.2g} ms per batch in all, hidden or not, and "
+        f"the step is {above}; there, more of one resource can make a step longer: what comes earlier "
+        "takes from what the step waits for"
+    ]

@@ -9,7 +9,7 @@ from simulator.results.copies import declared_steps
 from simulator.results.report import EXPOSED_KINDS, RAW_KINDS, StepReport, percentiles
 from simulator.results.tables import counted_cycles, first_start_ns
 from simulator.scenario.beyond import beyond_measurements
-from simulator.scenario.busy import busy_shares, overbooked
+from simulator.scenario.busy import busy_shares, overbooked, sharing_binds
 from simulator.scenario.collective_rows import collective_rows
 from simulator.scenario.interval import step_interval
 from simulator.scenario.priced import unlike_priced
@@ -188,7 +188,9 @@ def notes(run: Run) -> list[str]:
         f"{ms:,.{0 if ms >= 100 else 1}f} ms of each batch's {kind}, hidden or not, is {why}"
         for (kind, why), ms in held.items()
     ]
-    said = _pace(run) + overbooked(run) + busiest_server(graph) + unused(run.scenario)
+    slowed_ms = sum(_interference_ms(run).values()) if run.shares else 0.0
+    said = _pace(run) + overbooked(run) + sharing_binds(run, slowed_ms)
+    said += busiest_server(graph) + unused(run.scenario)
     said += getattr(run.scenario.policy, "remarks", ())
     said += unlike_priced(run.scenario.spec.cluster, run.scenario.cluster)
     return explained + said + assumptions(run.scenario)

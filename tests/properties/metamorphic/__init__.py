@@ -1,0 +1,1 @@
+"""Random scenarios of every kind, and what must hold between a run and that of a changed scenario."""

@@ -22,7 +22,7 @@ from simulator.results.staleness import observe
 from simulator.results.timeline import Timeline
 from simulator.scenario import load, run_scenario
 from simulator.scenario.shipped_files import shipped_folder
-from simulator.sharding import RowWise, TrainStep
+from simulator.sharding import HbmCache, RowWise, TrainStep
 from simulator.testing import PolicyError, check_policy, example_steps
 
 IN_HOST_MEMORY = "sharding={kind: row_wise, tier: dram}"
@@ -54,7 +54,10 @@ def prefetched(back: Access, *more: Stage) -> Pipeline:
 
 
 def swapped(pipeline: Pipeline, old: Stage, new: Stage, drop: Carry | None = None) -> Pipeline:
-    """The pipeline with another stage in the place of one that no stage names in `after`, or less a carry."""
+    """The pipeline with another stage in the place of one that no stage names in `after`, or less carries.
+
+    With `drop` no carry is left to its stage.
+    """
 
     def other(one: Stage) -> Stage:
         return new if one is old else one
@@ -62,7 +65,11 @@ def swapped(pipeline: Pipeline, old: Stage, new: Stage, drop: Carry | None = Non
     return replace(
         pipeline,
         streams={name: [other(one) for one in on] for name, on in pipeline.streams.items()},
-        carries=[Carry(other(c.source), other(c.to), c.lag) for c in pipeline.carries if c is not drop],
+        carries=[
+            Carry(other(c.source), other(c.to), c.lag)
+            for c in pipeline.carries
+            if not drop or c.to is not drop.to
+        ],
         buffers=[
             replace(b, freed_by=[(other(s), b.slots - lag) for s, lag in b.releases()])
             for b in pipeline.buffers
@@ -79,6 +86,13 @@ class Mutant:
     kind: str
     carry: str = ""
     needs: tuple[str, ...] = ()
+    cache: float = 0.0
+
+    @property
+    def step(self) -> TrainStep:
+        """A step to be checked on; rows have a `cache`, a share of them, where the policy needs one."""
+        step = next(example_steps(needs=self.needs))
+        return replace(step, plan=RowWise(HbmCache(self.cache))) if self.cache else step
 
     @property
     def consistency(self) -> str:
@@ -106,13 +120,13 @@ class Mutant:
         Mutant("sparse_core_pipelined"),
         Mutant("dual_buffer", carry="refresh"),
         Mutant("torchrec_fused", carry="retrieve"),
-        Mutant("torchrec_prefetch", carry="cached"),
+        Mutant("torchrec_prefetch", carry="cached", cache=0.5),
     ],
     ids=repr,
 )
 def test_a_write_that_replaces_what_it_should_add_to_and_a_carry_less_are_caught(mutant: Mutant) -> None:
     with pytest.raises(PolicyError, match=r"lack an update|lost for good"):
-        check_policy(mutant, next(example_steps(needs=mutant.needs)))
+        check_policy(mutant, mutant.step)
 
 
 @pytest.mark.parametrize("kind", ["stale_prefetch", "torchrec_semi_sync"])

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from analysis.ratios import efficiency, speed_up
+from analysis.ratios import efficiency, speed_up, why_above
 from simulator.errors import InfeasibleError, InputError, RecscaleError, did_you_mean
 from simulator.policies import catalog
 from simulator.scenario import Run, Scenario, run_scenario
@@ -25,8 +25,7 @@ class Row:
     `speedup` is over the serialized policy at the same workers, `scaling_efficiency` is throughput per
     worker over that of the same policy on the fewest workers that can run. `plain_sum_of_raw_parts_ms`
     adds up this policy's compute, input, lookup and all-to-all as if nothing overlapped. `updates_lost_share`
-    and `updates_duplicated_share` are shares of all updates of rows. A policy that
-    cannot run has None for all numbers, and the reason among its notes.
+    and `updates_duplicated_share` are shares of all updates of rows. Where a policy cannot run, a note says why.
     """
 
     scenario: str
@@ -238,13 +237,14 @@ def row_of(run: Run, policy: str) -> Row:
 
 def _related(row: Row, reference: Row, fewest: Row | None) -> Row:
     """Return `row` with its speed-up over `reference` and its efficiency against that of `fewest` workers."""
-    gained = speed_up(row.step_ms, reference.step_ms)
-    return replace(row, speedup=gained, scaling_efficiency=_efficiency(row, fewest))
+    gained, scaled = speed_up(row.step_ms, reference.step_ms), _efficiency(row, fewest)
+    why = why_above(scaled, vars(row), vars(fewest), fewest.workers) if fewest else []
+    return replace(row, speedup=gained, scaling_efficiency=scaled, notes=(*row.notes, *why))
 
 
 def _efficiency(row: Row, fewest: Row | None) -> float | None:
     """Return the efficiency against the row with the fewest workers, where both could run."""
-    if fewest is None or row.throughput_samples_per_s is None or fewest.throughput_samples_per_s is None:
+    if fewest is None:
         return None
-    least = fewest.throughput_samples_per_s
-    return efficiency(row.throughput_samples_per_s, row.workers, least, fewest.workers)
+    mine, least = row.throughput_samples_per_s, fewest.throughput_samples_per_s
+    return None if mine is None or least is None else efficiency(mine, row.workers, least, fewest.workers)

@@ -1,8 +1,9 @@
 """What a folder of results holds: runs, points of sweeps, answers; nothing outside of it is read."""
 
 import os
+from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 
 from analysis.report.answers import Answer, is_answer
 from analysis.report.points import Point, is_done
-from analysis.report.records import Row, RunRecord, checked
+from analysis.report.records import Row, RunRecord, checked, short
 from analysis.sweep.dataset import PARTS, Dataset
 from analysis.sweep.points import Record
 from simulator.errors import InputError, Where
@@ -27,6 +28,17 @@ class Run:
     folder: Path
     record: RunRecord
 
+    @property
+    def key(self) -> tuple[str, str, int, str]:
+        """What a report knows a run by."""
+        row = self.record.row
+        return row.scenario, row.policy, row.workers, row.engine
+
+    def placed(self, below: Path) -> Row:
+        """Return its row under a name that says in which folder `below` it lies."""
+        row = self.record.row
+        return replace(row, scenario=f"{row.scenario} ({short(str(self.folder.relative_to(below)))})")
+
 
 @dataclass(frozen=True)
 class Found:
@@ -40,8 +52,10 @@ class Found:
 
     @cached_property
     def rows(self) -> list[Row]:
-        """Runs and the points that could run, one row each."""
-        return [run.record.row for run in self.runs] + [point.row for point in self.points]
+        """Runs and the points that could run, one row each; runs of one name are told apart by folder."""
+        names = Counter(run.key for run in {(run.key, run.record.hash): run for run in self.runs}.values())
+        told = [run.placed(self.folder) if names[run.key] > 1 else run.record.row for run in self.runs]
+        return told + [point.row for point in self.points]
 
 
 def find_results(folder: Path) -> Found:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analysis.ratios import efficiency, speed_up
+from analysis.ratios import efficiency, speed_up, why_above
 from analysis.report.records import Row
 
 REFERENCE = "serialized"
@@ -15,13 +15,21 @@ Sizes = dict[int, Row]
 class Related:
     """A row with its speed-up over serialized at the same workers, and its scaling efficiency.
 
-    The latter is throughput per worker over that of the policy's fewest workers. Both are over rows that do
+    The latter is throughput per worker over that of the policy's `fewest` workers. Both are over rows that do
     the same job on the same engine, whichever of several is shown. None where there is none.
     """
 
     row: Row
     speedup: float | None
     efficiency: float | None
+    fewest: Row | None = None
+
+    @property
+    def why_above(self) -> list[str]:
+        """Why the efficiency lies above 100 %; nothing where it does not."""
+        row, least = self.row, self.fewest
+        told = why_above(self.efficiency, row.parts, least.parts, least.workers) if least else []
+        return [f"{row.policy} on {row.workers:,} workers: {why}" for why in told]
 
     @property
     def drawn(self) -> dict[str, Any]:
@@ -67,7 +75,7 @@ def _related(row: Row, alike: dict[tuple[str, ...], Sizes]) -> Related:
     least = mine[min(mine)]
     scaled = efficiency(row.throughput, row.workers, least.throughput, least.workers)
     faster = speed_up(row.step_ms, None if serial is None else serial.step_ms)
-    return Related(row, faster, scaled if len(mine) > 1 else None)
+    return Related(row, faster, scaled if len(mine) > 1 else None, least)
 
 
 def by_scenario(rows: Sequence[Related]) -> dict[str, list[Related]]:

@@ -51,6 +51,9 @@ def _scenario(name: str, rows: Sequence[Related]) -> Iterator[str]:
     yield heading(name)
     yield paragraph(_headline(rows))
     yield table(COLUMNS, map(_line, rows))
+    above = [why for one in rows for why in one.why_above]
+    if above:
+        yield listed(above)
 
 
 def _headline(rows: Sequence[Related]) -> str:

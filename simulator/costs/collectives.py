@@ -1,10 +1,11 @@
 """Collectives over the ranks of a cluster: what they send over which links, and how long that takes alone.
 
 A collective is a sequence of phases: a start-up, then flows that begin together. Which phases follows
-from its algorithm (`simulator.costs.algorithms`). Links come in classes, one link of each class per rank
-and direction: on a `TwoLevel` fabric into the fast domain (`near`) and out of it (`far`); on a torus the
-share of the narrowest cut (`cut`) and all links of a chip together (`chip`); on wired fabrics those that
-the wiring names. Nothing is said here of other collectives that use the links at the same time.
+from its algorithm (`simulator.costs.algorithms`). Links come in classes, one link of each class per rank:
+on a `TwoLevel` fabric out and in within the fast domain (`near out`, `near in`) and between domains (`far
+out`, `far in`); on a torus the share of the narrowest cut (`cut`) and all links of a chip together (`chip`);
+on wired fabrics those that the wiring names. Nothing is said here of other collectives that use the
+links at the same time.
 """
 
 from collections.abc import Mapping, Sequence

@@ -193,5 +193,7 @@ def moved(work: Collective, costs: CostModel) -> tuple[float, float]:
     if near or far or not flows:
         return near, far
     group = None if isinstance(work, PointToPointWork) else work.group
-    here, size = costs.network.ground(group), busiest(work.bytes)  # flows of unlike ranks are not counted out
+    here, size = costs.network.ground(group), busiest(work.bytes)  # flows between unlike ranks do not say it
+    if isinstance(work, AllToAllWork) and work.received_bytes is not None:
+        size = max(size, busiest(work.received_bytes))
     return size * here.staying, size * here.leaving

@@ -166,7 +166,7 @@ class TwoLevel:
 
     def way_out(self, per_host: int) -> WayOut:
         """Return the link between domains, at its full rate whatever the size of the job."""
-        return WayOut(self.slow(0).rate, ("far",))
+        return WayOut(self.slow(0).rate, ("far out", "far in"))
 
     @property
     def fast(self) -> Link:

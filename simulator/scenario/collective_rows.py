@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from simulator.costs import CostModel
+from simulator.costs.collectives import NOTHING_TO_DO
 from simulator.costs.curves import algorithm_bandwidth, bus_bandwidth
 from simulator.pipeline import MarkedGraph
 from simulator.quantities import (
@@ -33,13 +34,12 @@ GB_PER_S = 1e9
 
 
 def collective_rows(graph: MarkedGraph, costs: CostModel) -> list[dict[str, Any]]:
-    """Return every collective once: name, algorithm, bytes per rank, bandwidths in GB/s."""
-    return [
-        _row(stage.name, part, costs)
-        for stage in graph.pipeline.stages
-        for part in leaves(stage.work)
-        if isinstance(part, Collective)
-    ]
+    """Return every collective once: name, algorithm, bytes per rank, bandwidths in GB/s.
+
+    One among a single rank exchanges nothing and is left out.
+    """
+    done = ((name, part, costs.plan(part)) for name, part in _collectives(graph))
+    return [_row(name, part, costs) for name, part, plan in done if plan is not NOTHING_TO_DO]
 
 
 def beyond_curves(graph: MarkedGraph, costs: CostModel) -> list[str]:

@@ -18,6 +18,8 @@ from simulator.scenario.server_notes import busiest_server
 from simulator.scenario.simulate import Run
 from simulator.scenario.unused import unused
 
+ABSURD = 100  # steps that take so many times their compute are told with a note
+
 
 def make_report(run: Run) -> StepReport:
     """Return the report of `run`."""
@@ -36,7 +38,9 @@ def make_report(run: Run) -> StepReport:
         throughput_samples_per_s=scenario.cluster.ranks * scenario.workload.batch / (mean_ns / 1e9),
         raw_ms=_raw_ms(run),
         compute_ms=breakdown.compute_ns / 1e6,
-        exposed_ms={kind: breakdown.exposed_ns.get(kind, 0.0) / 1e6 for kind in EXPOSED_KINDS},
+        exposed_ms=_without_peers(
+            run, {kind: breakdown.exposed_ns.get(kind, 0.0) / 1e6 for kind in EXPOSED_KINDS}
+        ),
         interference_ms=sum(interference.values()),
         busy_share=busy_shares(run),
         staleness_steps=_staleness(run),
@@ -102,6 +106,19 @@ def _kept(run: Run) -> str:
     return "each rank apart" if columns == ranks else f"{ranks} ranks folded exactly into {columns}"
 
 
+def _waits(run: Run) -> list[str]:
+    """Return whether a step is so much longer than its compute that no training would be run like this."""
+    step, compute = run.breakdown.step_ns / 1e6, _raw_ms(run)["compute"]
+    if not compute or step <= ABSURD * compute:
+        return []
+    exposed = run.breakdown.exposed_ns
+    kind = max(exposed, key=lambda one: exposed[one]).replace("_", "-")
+    return [
+        f"the step takes {step / compute:,.0f} times its compute, most of it waiting for {kind}: no measured "
+        "training waits like this, so read it as a setup that does not suit, not as a time"
+    ]
+
+
 def _pace(run: Run) -> list[str]:
     """Say which of unlike hosts end a step last: theirs are the times of the report."""
     cluster = run.scenario.cluster
@@ -129,7 +146,14 @@ def _raw_ms(run: Run) -> dict[str, float]:
     window = counted_cycles(run.timeline, run.first, run.last)
     for index, node in enumerate(graph.nodes):
         total[node.stage.kind] += run.timeline.duration_ns[index, window, run.column].mean() / graph.period
-    return {kind: float(total[kind]) / 1e6 for kind in RAW_KINDS}
+    return _without_peers(run, {kind: float(total[kind]) / 1e6 for kind in RAW_KINDS})
+
+
+def _without_peers(run: Run, by_kind: dict[str, float]) -> dict[str, float]:
+    """Return times by kind; a rank that owns all rows exchanges none, it sorts keys and looks rows up."""
+    if run.scenario.step.placed.world.members > 1:
+        return by_kind
+    return {**by_kind, "lookup": by_kind["lookup"] + by_kind["all_to_all"], "all_to_all": 0.0}
 
 
 def _interference_ms(run: Run) -> dict[str, float]:
@@ -189,7 +213,7 @@ def notes(run: Run) -> list[str]:
         for (kind, why), ms in held.items()
     ]
     slowed_ms = sum(_interference_ms(run).values()) if run.shares else 0.0
-    said = _pace(run) + overbooked(run) + sharing_binds(run, slowed_ms)
+    said = _waits(run) + _pace(run) + overbooked(run) + sharing_binds(run, slowed_ms)
     said += busiest_server(graph) + unused(run.scenario)
     said += getattr(run.scenario.policy, "remarks", ())
     said += unlike_priced(run.scenario.spec.cluster, run.scenario.cluster)

@@ -42,7 +42,7 @@ def us(time: float) -> str:
 
 
 def wired(kind: str, two_level: dict[str, Any], hosts: int) -> dict[str, Any]:
-    """Return a fabric of `kind` with the wires of `two_level`: a card each, no link oversubscribed."""
+    """Return a fabric of `kind` with the wires of `two_level`: a card each, and no link above fills."""
     within, between, latency = (two_level[field] for field in ("within", "between", "latency"))
     common = {
         "kind": kind,
@@ -53,7 +53,7 @@ def wired(kind: str, two_level: dict[str, Any], hosts: int) -> dict[str, Any]:
     leaves = {
         "flat": {},
         "rails": {"unit_hosts": hosts // 2, "spines": {"switches": 2, "bandwidth": gb(hosts * between)}},
-        "fat_tree": {"leaf_hosts": 1, "spines": {"switches": 2, "bandwidth": gb(2 * between)}},
+        "fat_tree": {"leaf_hosts": 1, "spines": {"switches": 2, "bandwidth": gb(4 * between)}},
     }
     return {**common, **leaves[kind]}
 

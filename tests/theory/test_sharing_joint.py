@@ -103,7 +103,7 @@ class World:
         return self.scenario.costs.network.rates
 
     def capacity(self) -> FloatArray:
-        links = [self.rates["near"]] * 2 + [self.rates["far"]] * 2
+        links = [self.rates["near out"]] * 2 + [self.rates["far out"]] * 2
         own = np.ones(self.ranks * len(MEMORIES) + self.hosts * len(OF_HOST))
         return np.concatenate([own, np.repeat(links, self.ranks)])
 
@@ -125,7 +125,7 @@ class World:
         """One activity for each flow that has something to carry."""
         near = source // self.inside == target // self.inside
         weight = self._weights(source, near)
-        rate = weight * np.where(near, self.rates["near"], self.rates["far"])
+        rate = weight * np.where(near, self.rates["near out"], self.rates["far out"])
         ways = [
             (np.where(near, self.link(source, "near out"), self.link(source, "far out")), rate),
             (np.where(near, self.link(target, "near in"), self.link(target, "far in")), rate),
@@ -185,7 +185,7 @@ def pairs(world: World, work: AllToAllWork) -> tuple[IntArray, IntArray, FloatAr
 def ring(world: World, flow: Flows) -> tuple[IntArray, IntArray, FloatArray]:
     """Each rank to the next one of its domain, or to its likeness in the next domain."""
     rank, inside = np.arange(world.ranks), world.inside
-    near = "near" in flow.crossing
+    near = "near out" in flow.crossing
     to = rank - rank % inside + (rank + 1) % inside if near else (rank + inside) % world.ranks
     return rank, to, np.full(world.ranks, flow.bytes)
 

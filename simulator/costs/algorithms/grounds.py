@@ -64,7 +64,7 @@ def _rates(fabric: Fabric, ranks: int) -> Mapping[str, float]:
 
 @_rates.register
 def _(fabric: TwoLevel, ranks: int) -> Mapping[str, float]:
-    return {"near": fabric.fast.rate, "far": fabric.slow(ranks).rate}
+    return {**_each_way("near", fabric.fast.rate), **_each_way("far", fabric.slow(ranks).rate)}
 
 
 @_rates.register
@@ -140,15 +140,15 @@ def _(fabric: TwoLevel, cluster: Cluster, group: Group | None, overheads: Overhe
     ranks = cluster.ranks if group is None else group.size
     inside = _inside(fabric.domain_size(cluster.per_host), ranks, group)
     domains, rates = ceil(ranks / inside), _rates(fabric, cluster.ranks)
-    slower = 1.0 if group is None else rates["far"] / fabric.slow(ranks).rate
-    near_peers = Peers(inside - 1, False, {"near": inside - 1})
-    others = Peers(ranks - inside, True, {"far": (ranks - inside) * slower})
+    slower = 1.0 if group is None else rates["far out"] / fabric.slow(ranks).rate
+    near_peers = Peers(inside - 1, False, _each_way("near", inside - 1))
+    others = Peers(ranks - inside, True, _each_way("far", (ranks - inside) * slower))
     near = Level(
         fabric.within_latency,
         overheads.per_message_within,
         0.0,
         tuned=fabric.within_latency,
-        neighbour={"near": 1.0},
+        neighbour=_each_way("near", 1.0),
         peers=(near_peers,),
     )
     far = Level(
@@ -156,13 +156,18 @@ def _(fabric: TwoLevel, cluster: Cluster, group: Group | None, overheads: Overhe
         overheads.between(fabric.between_latency),
         0.0,
         tuned=fabric.between_latency * log2(domains),
-        neighbour={"far": slower},
-        peers=(Peers(domains - 1, True, {"far": (domains - 1) * slower}),),
+        neighbour=_each_way("far", slower),
+        peers=(Peers(domains - 1, True, _each_way("far", (domains - 1) * slower)),),
         outside=True,
     )
     everyone = _present((near_peers, others)) if ranks > 1 else ()
     only = far if domains > 1 else None
     return Ground(ranks, inside, domains, near, only, everyone, rates, overheads.per_peer)
+
+
+def _each_way(level: str, amount: float) -> dict[str, float]:
+    """Return an amount for the links of a level, one out of each rank and one into it."""
+    return {f"{level} out": amount, f"{level} in": amount}
 
 
 def _inside(domain: int, ranks: int, group: Group | None) -> int:

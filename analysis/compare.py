@@ -25,7 +25,7 @@ class Row:
     `speedup` is over the serialized policy at the same workers, `scaling_efficiency` is throughput per
     worker over that of the same policy on the fewest workers that can run. `plain_sum_of_raw_parts_ms`
     adds up this policy's compute, input, lookup and all-to-all as if nothing overlapped. `updates_lost_share`
-    and `updates_duplicated_share` are shares of all updates of rows. Where a policy cannot run, a note says why.
+    and `updates_duplicated_share` are shares of all updates of rows. A note says why a policy cannot run.
     """
 
     scenario: str

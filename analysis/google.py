@@ -28,7 +28,7 @@ WIDTHS: Mapping[int, int] = {5: 75, 17: 252, 56: 803, 190: 2484, 638: 6803}
 class Gains:
     """Steps (ms) of one model under the four configurations, each containing the one before.
 
-    `bound_by_dense`: under the last one the dense passes are the bottleneck, and not the rows.
+    `bound_by_dense`: under the last one the TensorCores are busy for more of the step than anything else.
     """
 
     mflop: int
@@ -70,7 +70,10 @@ def gains(scenario: Scenario, mflop: int) -> Gains:
     layers = ((whole, "sparse_core"), *((one, PIPELINED) for one in (whole, cut, true)))
     reports = [_report(placed, policy) for placed, policy in layers]
     base, pipelined, hybrid, feedback = (one.step_ms["mean"] for one in reports)
-    return Gains(mflop, base, pipelined, hybrid, feedback, "gather" not in reports[-1].bottleneck)
+    busy = reports[-1].busy_share
+    return Gains(
+        mflop, base, pipelined, hybrid, feedback, max(busy, key=lambda name: busy[name]) == "compute"
+    )
 
 
 def guessed(scenario: Scenario) -> Scenario:

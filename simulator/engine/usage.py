@@ -6,9 +6,10 @@ undisturbed, and in all where steps repeat. `least` counts of such stages only w
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import fsum
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from simulator.engine.contention import Contention
 from simulator.quantities import FloatArray
 from simulator.results.timeline import Timeline
 
+Shares = dict[str, float]
 LINK = "link "  # before the name of a class of links, so that none is taken for a resource of a rank
 
 
@@ -39,21 +41,31 @@ class Usage:
 
     def between(self, column: int, begin_ns: int, end_ns: int) -> Used:
         """Return what a rank of `column` used from one time to another, and its host by all its ranks."""
-        even, least = Counter[str](), Counter[str]()
-        for other, share in self._host_of(column).items():
-            for total, part in zip((even, least), self._of(other, (begin_ns, end_ns)), strict=True):
-                own = {name: used for name, used in part.items() if other == column or name in OF_HOST}
-                total.update({name: used * share if name in OF_HOST else used for name, used in own.items()})
-        return Used(dict(even), dict(least))
+        window, ranks = (begin_ns, end_ns), self._host_of(column)
+        each = {other: self._of(other, window) for other in ranks}
+        found = []
+        for place, own in enumerate(each[column]):
+            parts = [(each[other][place], count) for other, count in ranks.items()]
+            found.append({name: self._of_whole(parts, name, used) for name, used in _all(parts, own).items()})
+        return Used(*found)
 
-    def _host_of(self, column: int) -> dict[int, float]:
-        """Return the columns on the host of a rank of `column`, each with its share of the host's ranks."""
+    def _of_whole(self, parts: Sequence[tuple[Shares, int]], name: str, own: float) -> float:
+        """Return the use of a rank's own resource, or by all ranks of what their host has.
+
+        It is rounded once, so that ranks carried together use as much as the same ranks one by one.
+        """
+        if name not in OF_HOST:
+            return own
+        each = [used for part, count in parts for used in [part.get(name, 0.0)] * count]
+        return fsum(each) / self.contention.per_host
+
+    def _host_of(self, column: int) -> Mapping[int, int]:
+        """Return the columns on the host of a rank of `column`, each with its number of ranks there."""
         columns, per_host = self.timeline.column_of, self.contention.per_host
         first = self.timeline.rank_of(column) // per_host * per_host
-        on_host = Counter(columns[first : first + per_host].tolist())
-        return {one: count / per_host for one, count in on_host.items()}
+        return Counter(columns[first : first + per_host].tolist())
 
-    def _of(self, column: int, window: tuple[int, int]) -> tuple[dict[str, float], dict[str, float]]:
+    def _of(self, column: int, window: tuple[int, int]) -> tuple[Shares, Shares]:
         """Return the shares of the window for which a rank used each resource, evenly and at least."""
         kind_of, span = self.contention.kind_of, window[1] - window[0]
         kind = 0 if kind_of is None else int(kind_of[self.timeline.rank_of(column)])
@@ -83,6 +95,11 @@ class Usage:
         steady = (ran == nominal) & ~meets[:, None] & (len(self._host_of(column)) == 1)
         worked = nominal * inside / ran
         return worked.sum(axis=1), np.where(steady | (inside == ran), worked, 0.0).sum(axis=1)
+
+
+def _all(parts: Sequence[tuple[Shares, int]], own: Shares) -> Shares:
+    """Return what a rank uses, and what its host has and other ranks alone use there (0)."""
+    return {name: 0.0 for part, _ in parts for name in part if name in OF_HOST} | own
 
 
 def _spread(phase: Phase) -> float:

@@ -48,7 +48,9 @@ def test_every_kind_runs_and_its_report_adds_up(sharding: str, policy: str) -> N
     run = run_of(f"sharding={sharding}", f"policy={{kind: {policy}}}")
     report = run.report
     assert report.compute_ms + sum(report.exposed_ms.values()) == pytest.approx(report.step_ms["mean"])
-    assert report.lower_bound_ms == pytest.approx(report.step_ms["mean"], rel=0.02)
+    # the pace is that of what ran; the bound is lower where unlike ranks of a host could use all of it
+    assert float(run.pace.period_ns) / 1e6 == pytest.approx(report.step_ms["mean"], rel=0.02)
+    assert report.lower_bound_ms <= report.step_ms["mean"]
     assert all(np.isfinite(row["busbw_gbps"]) and row["bytes"] > 0 for row in report.collectives)
 
 

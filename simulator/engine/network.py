@@ -209,9 +209,13 @@ class SharedNetwork:
 
     def _share(self) -> None:
         """Hand all moves that are not yet there to the fluid solver, each from when it began."""
+        for move in self._moves.values():
+            others = (other.flows.link for other in self._moves.values() if other is not move)
+            if any(np.isin(move.flows.link, links).any() for links in others):
+                move.course.met = not move.course.settled
         for tag, move in self._moves.items():
             if not move.shared:
-                move.shared, move.course.met = True, not move.course.settled
+                move.shared = True
                 self._fluid.start(move.begin, move.competing, tag)
         self._watch()
 

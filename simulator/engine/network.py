@@ -24,7 +24,7 @@ from simulator.quantities import FloatArray
 
 NS = 1e9
 REMEMBERED = 1024
-FIRST = 1e6  # the weight of flows whose end has been told already: they keep their pace
+FIRST = 1e6  # the weight of flows whose end has been told: they keep their pace
 ROUNDING = 1e-9
 
 
@@ -38,10 +38,7 @@ class Course:
 
 @dataclass(eq=False)
 class _Move:
-    """The flows of one phase under way since `begin` ns; `shared` once they are in the fluid solver.
-
-    `node` is the collective's.
-    """
+    """The flows of one phase of `node` under way since `begin` ns; `shared` once in the fluid solver."""
 
     node: int
     leg: "_Leg"
@@ -210,8 +207,8 @@ class SharedNetwork:
     def _share(self) -> None:
         """Hand all moves that are not yet there to the fluid solver, each from when it began."""
         for move in self._moves.values():
-            others = (other.flows.link for other in self._moves.values() if other is not move)
-            if any(np.isin(move.flows.link, links).any() for links in others):
+            others = [other.flows.link for other in self._moves.values() if other is not move]
+            if others and np.isin(move.flows.link, np.concatenate(others)).any():
                 move.course.met = not move.course.settled
         for tag, move in self._moves.items():
             if not move.shared:

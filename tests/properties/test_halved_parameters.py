@@ -31,6 +31,7 @@ from simulator.scenario.shipped_files import scenarios_in, shipped_folder
 
 FILES = sorted(str(path.relative_to(shipped_folder())) for path in scenarios_in(shipped_folder()))
 BATCHES, WARM_UP = 32, 8
+RARELY = 1e-5
 
 RESOURCE_OF = {
     "remote calls": ("rpc",),
@@ -133,7 +134,8 @@ def unexplained(file: str) -> Iterator[str]:
 
 def is_explained(explanation: Explanation, path: str, bound_ms: float) -> bool:
     ours, resource = sensitivity(explanation, path), resource_of(path)
-    assert ours.halved_ms is None or ours.halved_ms <= bound_ms * (1 + 1e-9)
+    # `explain` runs all batches of the file: what happens once in a while may not happen in the few run here
+    assert ours.halved_ms is None or ours.halved_ms <= bound_ms * (1 + RARELY)
     matters = {resource_of(one.parameter) for one in explanation.sensitivities if one.elasticity != 0}
     return not ours.used or explanation.binds != resource or resource in matters
 

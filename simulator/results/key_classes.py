@@ -5,7 +5,7 @@ follows from that. `Reuse` says how often each case occurs.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -118,7 +118,7 @@ def drawn_keys(batches: range, reuse: Reuse, focal: Sequence[int], kinds: Sequen
     """Return keys that `batches` use by chance, as they use rows, and one of `focal` each of them surely.
 
     Key i is used by `focal[i mod len(focal)]`. What is counted about it, or as a share of all its uses, is
-    what the rows of a batch have on average.
+    what the rows of a batch have on average. As many of them as in a batch are looked up once.
     """
     count = max(64, min(DRAWN, CELLS // len(batches)))
     chance = np.random.default_rng(SEED + 1).random((len(batches), count))
@@ -126,4 +126,21 @@ def drawn_keys(batches: range, reuse: Reuse, focal: Sequence[int], kinds: Sequen
     key = np.arange(count)
     uses[np.asarray(focal)[key % len(focal)] - batches.start, key] = 1
     update = np.tile(np.arange(len(batches))[:, None], (1, count))
-    return keys_of(batches.start, uses, [kinds[i % len(kinds)] for i in range(count)], update)
+    chosen = [kinds[i % len(kinds)] for i in range(count)]
+    looked_up_once = np.random.default_rng(SEED + 2).random(count) < _once(reuse.drawn(count))
+    return keys_of(
+        batches.start,
+        uses,
+        [replace(k, single=bool(o)) for k, o in zip(chosen, looked_up_once, strict=True)],
+        update,
+    )
+
+
+def _once(chance: FloatArray) -> FloatArray:
+    """Return the chance that a row which a batch uses is looked up just once in it, for lookups at random.
+
+    Lookups of a row are Poisson: with a mean of m, a batch uses it with the `chance` 1 - exp(-m).
+    """
+    mean = -np.log1p(-np.minimum(chance, 1.0 - 1e-12))
+    once: FloatArray = np.where(chance > 0.0, mean * np.exp(-mean) / np.maximum(chance, 1e-300), 1.0)
+    return once

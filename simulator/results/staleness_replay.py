@@ -21,6 +21,7 @@ from simulator.results.timeline import Timeline
 Mask = NDArray[np.bool_]
 Counts = NDArray[np.uint8]
 Place = tuple[str, int | None]
+MOST = np.iinfo(np.uint8).max  # times that an update is counted
 NEVER = 1 << 30  # batches to a use that does not exist
 
 
@@ -229,7 +230,10 @@ class Replay:
         """Return `counts` with a batch's update added for `keys`: once, or as often as `carried` has it."""
         rows, counts = np.flatnonzero(keys), counts.copy()
         at = self.keys.update[batch, rows]
-        counts[rows, at] += np.uint8(1) if carried is None else carried[rows, at]
+        more = np.uint8(1) if carried is None else carried[rows, at]
+        counts[rows, at] += np.minimum(
+            more, MOST - counts[rows, at]
+        )  # an update that doubles never wraps to none
         return counts
 
 

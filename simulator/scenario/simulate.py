@@ -61,7 +61,8 @@ class Run:
         used = Usage(self.timeline, contention).between(self.column, begin, end)
         rounding = self.timeline.end_ns[:, :, 0].size / (end - begin)  # each end is up to 1 ns late
         over = {name: share for name, share in used.least.items() if share > 1 + 1e-9 + rounding}
-        assert not (self.shares and over), f"more is used than there is: {over}"
+        if self.shares and over:
+            raise AssertionError(f"more is used than there is: {over}")
         return used
 
     @cached_property

@@ -13,6 +13,7 @@ from simulator.engine.events import run_events
 from simulator.errors import InputError
 from simulator.pipeline import Access, Carry, Pipeline, Stage, compile_pipeline, critical_cycle
 from simulator.policies import catalog
+from simulator.policies.bagpipe import Bagpipe
 from simulator.policies.stale_prefetch import StalePrefetch
 from simulator.policies.torchrec import SemiSync
 from simulator.quantities import AllToAllWork
@@ -175,6 +176,20 @@ def test_rows_that_nobody_takes_back_are_lost() -> None:
     streams = {name: [nowhere if one is write else one for one in on] for name, on in whole.streams.items()}
     retrieve = whole.streams["host"][0]
     assert fate(Pipeline(streams, [Carry(nowhere, to=retrieve, lag=2)]), {"update": 10}).lost_share == 1
+
+
+class Forgetful(Bagpipe):
+    """Bagpipe that does not apply gradients of rows which one rank looked up once."""
+
+    @property
+    def _applied(self) -> tuple[Access, ...]:
+        return tuple(access for access in super()._applied if access.keys != "single")
+
+
+def test_rows_that_one_rank_looks_up_once_are_followed_too() -> None:
+    step = next(example_steps(needs=("servers",)))
+    assert fate(Bagpipe(lookahead=4).plan(step), {}, chance=0.1).lost_share == 0.0
+    assert fate(Forgetful(lookahead=4).plan(step), {}, chance=0.1).lost_share > 0.3
 
 
 @pytest.mark.parametrize("tier", ["dram", "hbm"])

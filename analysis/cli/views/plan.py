@@ -8,7 +8,7 @@ from analysis.plan.answering import Answered
 from analysis.plan.basis import Basis, Figure, Rate
 from analysis.plan.outcomes import Outcome
 from analysis.plan.words import in_words
-from analysis.sensitivity import Gain
+from analysis.sensitivity import EVENTS, Gain
 from analysis.times import ms
 from simulator.units import format_bytes
 
@@ -121,8 +121,13 @@ def _draw_gains(gains: list[Gain], console: "Console") -> None:
     console.print("\nwhat 10 % more (of a time: less) would bring, run event by event", style="bold")
     drawn = table("improve", "from", "saves of\nthe step", left=2)
     for gain in gains[:MOST_GAINS]:
-        drawn.add_row(plain(gain.parameter), plain(gain.value), percent(gain.saved_share))
+        about = "" if gain.engine == EVENTS else "about "
+        drawn.add_row(plain(gain.parameter), plain(gain.value), about + percent(gain.saved_share))
     console.print(drawn)
+    if any(gain.engine != EVENTS for gain in gains[:MOST_GAINS]):
+        console.print(
+            "about: estimated from the critical cycle, not run; there were too many to run", style="dim"
+        )
     if len(gains) > MOST_GAINS:
         console.print(
             f"and {len(gains) - MOST_GAINS} others save less; all others change nothing", style="dim"

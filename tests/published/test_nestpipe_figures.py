@@ -82,9 +82,10 @@ def test_every_clean_prediction_but_the_bound_is_missed_by_far(records: Records)
     assert max(simulated.values()) < -0.8
 
 
-def test_two_rows_alone_are_nearer_than_the_plain_sum_and_one_of_them_is_far_off(records: Records) -> None:
-    assert [name for name, one in records.items() if one["beats_sum"]] == ["T12b", "T20"]
-    assert abs(records["T20"]["error"]) > 0.3
+def test_three_rows_alone_are_nearer_than_the_plain_sum_and_two_of_them_are_far_off(records: Records) -> None:
+    """That the sum says 0 of T13b, and the run a fortieth of what was published, is no evidence either."""
+    assert [name for name, one in records.items() if one["beats_sum"]] == ["T12b", "T13b", "T20"]
+    assert abs(records["T20"]["error"]) > 0.3 and abs(records["T13b"]["error"]) > 0.9
 
 
 @pytest.mark.parametrize(("row", "error"), [("T6a", 0.21), ("T6c", 0.39), ("T7", 0.68)])

@@ -1,7 +1,9 @@
 """Options that several commands share, and commands that take their options as one object."""
 
 import inspect
-from collections.abc import Callable
+import sys
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from enum import StrEnum
 from pathlib import Path
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
     from simulator.scenario import Scenario
 
 Options = TypeVar("Options")
+WRITTEN = frozenset({"out", "plot", "export_torchrec"})
+"""The options of all commands that name what is written; other paths are read."""
 
 
 class Format(StrEnum):
@@ -64,6 +68,42 @@ class ScenarioOptions:
         return scenario if self.workers is None else scenario.with_workers(self.workers)
 
 
+def words(option: str, text: str | None, blanks: str | None = None) -> tuple[str, ...]:
+    """Return the words of a list such as `a,b`, without the `blanks` around them (default: all blanks).
+
+    None where the option is left out. Raises InputError for an empty list.
+    """
+    from simulator.errors import InputError
+
+    if text is None:
+        return ()
+    found = tuple(word.strip(blanks) for word in text.split(",") if word.strip())
+    if not found:
+        raise InputError(f"{option}: the list is empty; name something, or leave the option out")
+    return found
+
+
+def once(option: str, given: Sequence[str]) -> tuple[str, ...]:
+    """Return each word once, and say which came more often."""
+    from simulator.errors import printable
+
+    repeated = [word for word, times in Counter(given).items() if times > 1]
+    if repeated:
+        told = f"recscale: {option} repeats {', '.join(repeated)}; shown once"
+        print(printable(told), file=sys.stderr)
+    return tuple(dict.fromkeys(given))
+
+
+def _apart(given: Mapping[str, Any]) -> tuple[list[Path], list[Path]]:
+    """Return the files that a command reads, and those that it writes."""
+    read: list[Path] = []
+    written: list[Path] = []
+    for name, value in given.items():
+        paths = value if isinstance(value, list) else [value]
+        (written if name in WRITTEN else read).extend(path for path in paths if isinstance(path, Path))
+    return read, written
+
+
 def takes(options: type[Options]) -> Callable[[Callable[[Options], None]], Callable[..., None]]:
     """Return a decorator that makes a command of a function of one `options` object.
 
@@ -72,7 +112,13 @@ def takes(options: type[Options]) -> Callable[[Callable[[Options], None]], Calla
 
     def decorate(action: Callable[[Options], None]) -> Callable[..., None]:
         def command(**given: Any) -> None:
-            action(options(**given))
+            from simulator.results.export import keeping, refuse_kept
+
+            read, written = _apart(given)
+            with keeping(read):
+                for path in written:
+                    refuse_kept(path)
+                action(options(**given))
 
         command.__name__, command.__doc__ = action.__name__, action.__doc__
         command.__annotations__ = {field.name: field.type for field in fields(options)}  # type: ignore[arg-type]

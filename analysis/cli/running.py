@@ -9,6 +9,7 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NoReturn
 
 from analysis.cli import ending
@@ -63,9 +64,23 @@ def _outcome(words: Sequence[str]) -> tuple[str, int]:
         return _unexpected(error)
 
 
+def _refuse_empty(words: Sequence[str]) -> None:
+    """Refuse an argument without text: as a path it would be the folder here, as a list all there is."""
+    from simulator.errors import InputError
+
+    for before, word in pairwise(("", *words)):
+        name, equals, value = word.partition("=")
+        if word == "":
+            what = before if before.startswith("-") else "an argument"
+            raise InputError(f"{what}: the value is empty")
+        if name.startswith("--") and equals and value == "":
+            raise InputError(f"{name}: the value is empty")
+
+
 def _invoke(words: Sequence[str]) -> int:
     from analysis.cli.app import app
 
+    _refuse_empty(words)
     try:
         code = app(list(words), prog_name="recscale", standalone_mode=False)
     except SystemExit as left:  # typer leaves like this when it meets a closed pipe

@@ -76,10 +76,12 @@ def ends(phases: Sequence[Phase], rates: Mapping[str, float]) -> Amount:
 
 
 def flow_seconds(flows: Iterable[Flows], rates: Mapping[str, float]) -> float:
-    """Return the seconds that flows take on links of these `rates`, nobody else on them."""
+    """Return the seconds that flows take on links of these `rates`, nobody else on them; 0 without links."""
     load, least = dict.fromkeys(rates, 0.0), 0.0
     for flow in flows:
         least = max(least, flow.least)
         for link, crossing in flow.crossing.items():
             load[link] += flow.bytes * crossing
-    return max(least, max(load[link] / rates[link] for link in load))
+    return max(
+        least, max((load[link] / rates[link] for link in load), default=0.0)
+    )  # one worker has no links

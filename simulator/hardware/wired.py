@@ -138,8 +138,11 @@ class Wired:
         return replace(self, plan=self.plan.resized(ranks))
 
     def injection_bandwidth(self) -> float:
-        """Return the bytes/s at which a rank can send to its peers in the domain, or through its NICs."""
-        return next(iter(self.rates.values()))
+        """Return the bytes/s at which a rank can send to its peers in the domain, or through its NICs.
+
+        A rank without peers and NICs can send nothing: 0.
+        """
+        return next(iter(self.rates.values()), 0.0)
 
     def bisection_bandwidth(self, ranks: int, per_host: int) -> float:
         """Return the bytes/s between two halves that uniform traffic reaches: a quarter of it crosses."""
@@ -229,8 +232,8 @@ class CustomFabric:
         return self
 
     def injection_bandwidth(self) -> float:
-        """Return the bytes/s of the slowest link: a bound that holds for every rank."""
-        return min(self.rates.values())
+        """Return the bytes/s of the slowest link, a bound that holds for every rank; 0 without links."""
+        return min(self.rates.values(), default=0.0)
 
     def bisection_bandwidth(self, ranks: int, per_host: int) -> float:
         """Return the bytes/s between two halves that uniform traffic reaches."""

@@ -19,7 +19,7 @@ from analysis.cli.commands.calibrate_measure import (
     parse_widths,
     save,
 )
-from analysis.cli.options import Format, FormatName, takes
+from analysis.cli.options import Format, FormatName, takes, words
 from analysis.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class TrainOptions:
         from simulator.calibration.train.plans import policy_of
         from simulator.calibration.train.settings import Settings
 
-        names = dict.fromkeys(["serialized", *(name.strip() for name in self.policies.split(","))])
+        names = dict.fromkeys(["serialized", *words("--policies", self.policies)])
         parameters: dict[str, Mapping[str, int]] = {
             "frozen_window": {"micro_batches": self.micro_batches},
             "nestpipe": {"micro_batches": self.micro_batches},

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from analysis.cli.options import Engine, EngineName, Format, FormatName, Settings, takes
+from analysis.cli.options import Engine, EngineName, Format, FormatName, Settings, once, takes, words
 from analysis.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -55,8 +55,8 @@ def compare(options: CompareOptions) -> None:
     scenarios = told_apart([load(path, options.settings) for path in options.scenarios])
     if len(scenarios) < len(options.scenarios):
         print("recscale: a scenario is given more than once; shown once", file=sys.stderr)
-    policies = _once("--policies", _words(options.policies))
-    workers = tuple(map(_count, _once("--workers", _words(options.workers))))
+    policies = once("--policies", words("--policies", options.policies))
+    workers = tuple(map(_count, once("--workers", words("--workers", options.workers))))
     request = Request(policies, workers, options.micro_batches, options.engine.value)
     _say_what_is_assumed(scenarios, request)
     rows, largest = _compared(scenarios, request)
@@ -78,18 +78,6 @@ def _why_none(rows: "list[Row]") -> str:
         return f"cannot run: {next(iter(counts))}"
     told = "; ".join(f"{count} x {reason}" for reason, count in counts.most_common(MOST_REASONS))
     return f"none of {len(rows)} can run: {told}"
-
-
-def _words(text: str | None) -> tuple[str, ...]:
-    return tuple(word.strip() for word in (text or "").split(",") if word.strip())
-
-
-def _once(option: str, words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return each word once, and say which came more often."""
-    repeated = [word for word, times in Counter(words).items() if times > 1]
-    if repeated:
-        print(f"recscale: {option} repeats {', '.join(repeated)}; shown once", file=sys.stderr)
-    return tuple(dict.fromkeys(words))
 
 
 def _count(word: str) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from analysis.cli.options import Format, FormatName, takes
+from analysis.cli.options import Format, FormatName, once, takes, words
 from analysis.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -56,15 +56,17 @@ class LogFile:
         """Return how to read the log. Raises InputError on options that do not fit together."""
         from simulator.workload.keys import LogOptions
 
-        wanted = tuple(name for name in (self.columns or "").split(",") if name)
+        wanted = once("--columns", words("--columns", self.columns, blanks=""))
         return LogOptions(wanted or None, self.separator, self.delimiter, self.header, self._sequence())
 
     def _sequence(self) -> "SequenceColumns | None":
         from simulator.errors import InputError
         from simulator.workload.keys import SequenceColumns
 
-        if self.user is None and self.item is None and self.time is None:
+        if (self.user, self.item, self.time, self.longest) == (None, None, None, None):
             return None
+        if self.longest is not None and self.user is None:
+            raise InputError("--longest shortens the histories of --user; this log is read without")
         if self.user is None or self.item is None:
             raise InputError("a log of events needs both --user and --item (and --time, if it has times)")
         return SequenceColumns(self.user, self.item, self.time, self.longest)

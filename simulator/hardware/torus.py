@@ -2,11 +2,14 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from math import prod
+
+import numpy as np
 
 from simulator.errors import InputError
 from simulator.hardware import checks
-from simulator.hardware.crossings import Crossings, Grid
+from simulator.hardware.crossings import Crossings, Exchange, Grid
 from simulator.hardware.fabric import WayOut, no_way_out
 from simulator.quantities import Group
 
@@ -89,6 +92,21 @@ class Torus:
         cuts = [self.size // length * self._cut(length) for length in self.dims if length > 1]
         return min(cuts, default=0) * self.rate
 
+    def exchange_bandwidth(self) -> float:
+        """Return the bytes/s that each chip sends in an even all-to-all, as its busiest link lets through.
+
+        Half of a chip's bytes cross the middle of an axis of even length, half of them each way: a quarter
+        of all. Of an odd length d it is 1 / d^2 less, as no chip of the middle layer has a far half. Axes
+        are crossed one after the other, so that each has its whole load (our derivation).
+        """
+        shares = [self._exchange_rate(length) for length in self.dims if length > 1]
+        return min(shares, default=self.rate)
+
+    def _exchange_rate(self, length: int) -> float:
+        """Return the bytes/s of each chip that the busiest link of one axis lets through."""
+        whole = 4 * (self.size // length * self._cut(length) * self.rate) / self.size
+        return whole * (length**2 / (length**2 - length % 2))
+
     def average_hops(self) -> float:
         """Return the mean links from a chip to a chip picked at random, itself included (our derivation).
 
@@ -96,9 +114,16 @@ class Torus:
         """
         return sum(self._hops(length) for length in self.dims)
 
+    def busiest_hops(self) -> float:
+        """Return the same of the chip whose links carry most each in an even all-to-all.
+
+        Times the links of a mean chip over its own: an inner chip of a mesh forwards more on more links.
+        """
+        return self.average_hops() if self.wrap else _mesh_hops(self)
+
     def crossings(self, ranks: int = 0, per_host: int = 0, group: Group | None = None) -> Crossings:
         """Return the links of all chips. The arguments are the protocol's; a torus knows its size."""
-        return Grid(self.dims, self.wrap, self.rate, self.injection_bandwidth())
+        return Grid(self.dims, self.wrap, self.rate)
 
     def _hops(self, length: int) -> float:
         return length**2 // 4 / length if self.wrap else (length**2 - 1) / (3 * length)
@@ -110,6 +135,13 @@ class Torus:
     def _links(self, length: int) -> int:
         """Count the links of one ring or line of `length` chips."""
         return length - 2 + self._cut(length)
+
+
+@lru_cache(maxsize=64)
+def _mesh_hops(mesh: Torus) -> float:
+    links, each = mesh.crossings(), np.ones(mesh.size)
+    loads = links.spread(Exchange(each, each, np.zeros(mesh.size, int)))
+    return float(links.seconds(loads)["chip"].max()) * mesh.injection_bandwidth()
 
 
 def _shapes(size: int, axes: int) -> Iterator[tuple[int, ...]]:

@@ -1,15 +1,18 @@
 """Uneven exchanges link by link: against routes of every pair, and against a joint max-min solver."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
-from simulator.hardware import Torus
+from simulator.costs import CostModel
+from simulator.hardware import Cluster, Slowdown, Torus, catalog
 from simulator.hardware.crossings import Crossings, Exchange, members
 from simulator.hardware.graphs import TorusWiring, Wiring, build, route
 from simulator.hardware.graphs.routes import Routes
 from simulator.hardware.wired import Wired
-from simulator.quantities import FloatArray, Group
-from tests.theory.test_fabric_routing import PLANS
+from simulator.quantities import AllToAllWork, FloatArray, Group
+from tests.theory.test_fabric_routing import PLANS, TRUNK
 
 
 def links_of(plan: Wiring | TorusWiring) -> Crossings:
@@ -70,3 +73,41 @@ def test_the_lowest_level_on_a_way_is_that_of_its_links(plan: Wiring | TorusWiri
             one[source, target] = 1.0
             crossed = links.loads(one).sum(axis=0) > 0
             assert lowest[source, target] == level[crossed].min()
+
+
+SHAPES = [(3, 3), (3, 3, 3), (5, 4), (4, 3), (7,), (4, 4), (4, 4, 4), (8, 8), (2, 3), (6, 2)]
+GRIDS = [Torus(dims, TRUNK.rate, 1e-6, wrap) for dims in SHAPES for wrap in (True, False)]
+
+
+def end_of(grid: Torus, work: AllToAllWork, slow: tuple[Slowdown, ...] = ()) -> float:
+    machine = catalog.machine("dgx_a100")
+    costs = CostModel(Cluster(machine.accelerator, machine.host, grid, 1, grid.size, slow))
+    return float(np.max(costs.seconds(work)))
+
+
+@pytest.mark.parametrize("grid", GRIDS, ids=str)
+def test_an_all_to_all_on_a_grid_takes_as_long_when_one_rank_has_hardly_more(grid: Torus) -> None:
+    nearly = np.full(grid.size, 64e6)
+    nearly[grid.size // 2] *= 1 + 1e-6
+    even = end_of(grid, AllToAllWork(64e6))
+    for sent, received in [(nearly, nearly), (nearly, np.full(grid.size, nearly.mean()))]:
+        assert end_of(grid, AllToAllWork(sent, received)) == pytest.approx(even, rel=1e-4)
+
+
+@pytest.mark.parametrize("grid", GRIDS, ids=str)
+def test_links_and_chips_of_a_grid_are_as_busy_when_one_rank_has_hardly_more(grid: Torus) -> None:
+    """The classes of links stay alike too, so that collectives that meet share them as before."""
+    each, links = np.ones(grid.size), grid.crossings()
+    found = links.seconds(links.spread(Exchange(each, each, np.zeros(grid.size, np.int64))))
+    assert float(found["cut"].sum()) == pytest.approx(1 / grid.exchange_bandwidth(), rel=1e-12, abs=0.0)
+    passing = grid.busiest_hops() / grid.injection_bandwidth()
+    assert float(found["chip"].sum()) == pytest.approx(passing, rel=1e-12, abs=0.0)
+
+
+@pytest.mark.parametrize("grid", GRIDS, ids=str)
+def test_a_slower_link_never_makes_an_all_to_all_on_a_grid_faster(grid: Torus) -> None:
+    speeds = (1.0, 0.999999, 0.99, 0.9, 0.5)
+    slow = [(Slowdown((grid.size // 2,), network=speed),) for speed in speeds]
+    ends = [end_of(grid, AllToAllWork(64e6), one) for one in slow]
+    assert ends[1] == pytest.approx(ends[0], rel=1e-4)
+    assert all(later >= sooner * (1 - 1e-9) for sooner, later in pairwise(ends))

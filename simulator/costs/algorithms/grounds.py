@@ -69,13 +69,12 @@ def _(fabric: TwoLevel, ranks: int) -> Mapping[str, float]:
 
 @_rates.register
 def _(fabric: Torus, ranks: int) -> Mapping[str, float]:
-    """Half of a chip's bytes cross the narrowest cut, half of them each way: a quarter of all.
+    """The cut stands for the busiest link of an exchange, the chip for all links of one.
 
     A chip on its own has no neighbour: the rate is that of one link, which nothing crosses.
     """
-    if fabric.size == 1:
-        return {"cut": fabric.rate, "chip": fabric.rate}
-    return {"cut": 4 * fabric.bisection_bandwidth() / ranks, "chip": fabric.injection_bandwidth()}
+    chip = fabric.injection_bandwidth() if fabric.size > 1 else fabric.rate
+    return {"cut": fabric.exchange_bandwidth(), "chip": chip}
 
 
 @singledispatch
@@ -181,12 +180,13 @@ def _inside(domain: int, ranks: int, group: Group | None) -> int:
 
 @_ground.register
 def _(fabric: Torus, cluster: Cluster, group: Group | None, overheads: Overheads) -> Ground:
-    """Every byte crosses as many of the chips' links as it has hops on average (our derivation)."""
+    """Every byte crosses as many of a chip's links as it has hops on average (our derivation)."""
     if group is not None:
         raise InputError("groups of ranks are not known on a torus, only collectives over all of its chips")
     ranks, hops = cluster.ranks, fabric.average_hops()
     furthest = sum(fabric.dims) / 2 if fabric.wrap else sum(fabric.dims)
-    everyone = _present((Peers(ranks - 1, False, {"cut": 1.0 * ranks, "chip": hops * ranks}),))
+    crossing = {"cut": 1.0 * ranks, "chip": fabric.busiest_hops() * ranks}
+    everyone = _present((Peers(ranks - 1, False, crossing),))
     near = Level(
         fabric.hop_latency * hops,
         overheads.per_message_within,

@@ -23,6 +23,15 @@ class Axis:
     ring: bool
 
     @property
+    def links(self) -> FloatArray:
+        """Return how many links lead out of each chip."""
+        most = min(self.length - 1, 2)
+        inner = np.full(self.length, float(most))
+        if not self.ring:
+            inner[[0, -1]] = min(most, 1)
+        return inner
+
+    @property
     def furthest(self) -> int:
         """The most links that a message crosses one way."""
         return self.length // 2 if self.ring else self.length - 1
@@ -68,7 +77,7 @@ class Axis:
 
 @dataclass(frozen=True, eq=False)
 class Grid:
-    """A torus of `dims` chips, in row-major order; links of `rate` bytes/s, a chip's together `injection`.
+    """A torus of `dims` chips, in row-major order, whose links carry `rate` bytes/s one way.
 
     Loads are flat over (axis, up or down, x, y, z). `pace` is the share of its rate that a link reaches.
     """
@@ -76,7 +85,6 @@ class Grid:
     dims: tuple[int, ...]
     wrap: bool
     rate: float
-    injection: float
     pace: FloatArray | None = None
 
     @property
@@ -94,6 +102,13 @@ class Grid:
         """Bytes/s of each link."""
         whole = np.full(6 * prod(self.dims), self.rate)
         return whole if self.pace is None else whole * self.pace
+
+    @cached_property
+    def injection(self) -> FloatArray:
+        """Bytes/s of all links out of each chip, more for inner ones of a mesh; of one link without any."""
+        x, y, z = (axis.links for axis in self.axes)
+        links = x[:, None, None] + y[:, None] + z
+        return np.maximum(links, 1.0).ravel() * self.rate
 
     @cached_property
     def shape(self) -> tuple[int, int, int]:
@@ -158,7 +173,10 @@ class Grid:
         return last.reshape(x * y * z, -1)
 
     def seconds(self, loads: FloatArray) -> Mapping[str, FloatArray]:
-        """Return the time of the busiest link (it stands for the narrowest cut), and of the busiest chip."""
+        """Return the time of the busiest link (it stands for the narrowest cut), and of the busiest chip.
+
+        A chip is as busy as its own links are on average.
+        """
         busiest = (loads / self.capacity).max()
         chips = loads.reshape(6, -1).sum(axis=0)
-        return {"cut": np.array([busiest]), "chip": np.array([chips.max() / self.injection])}
+        return {"cut": np.array([busiest]), "chip": np.array([(chips / self.injection).max()])}

@@ -4,6 +4,7 @@ Anything a user can cause is a `RecscaleError`; the command line prints `str(err
 with `error.exit_code`. Errors are raised here and below, and printed only by the command line.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -11,6 +12,7 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 
 MOST_LISTED = 24
+LONGEST_WORD = 80
 
 
 @dataclass(frozen=True)
@@ -37,12 +39,23 @@ class RecscaleError(Exception):
         self.problem = problem
         self.where = where or Where()
         place = str(self.where)
-        super().__init__(printable(f"{place}: {problem}" if place else problem))
+        super().__init__(brief(printable(f"{place}: {problem}" if place else problem)))
 
 
 def printable(text: str) -> str:
     """Return `text` with control characters and lone surrogates escaped, so that it is one line."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def brief(message: str) -> str:
+    """Return a message with what it repeats of somebody's endless words cut off; paths stay whole."""
+    return re.sub(rf"[^\s/]{{{LONGEST_WORD + 1},}}", _cut, message)
+
+
+def _cut(word: re.Match[str]) -> str:
+    text = word[0]
+    closing = text[len(text.rstrip("\"'):,;.")) :][-3:]
+    return f"{text[: LONGEST_WORD - 3]}...{closing}"
 
 
 class InputError(RecscaleError):

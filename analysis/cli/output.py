@@ -116,20 +116,29 @@ def table(*columns: str, left: int = 1, gap: int = 2) -> "Table":
 def pairs(entries: Iterable[tuple[str, str]]) -> "Table":
     """Return two columns without lines: names, and what is to be said of them."""
     from rich.table import Table
+    from rich.text import Text
 
     drawn = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     drawn.add_column(no_wrap=True, style="bold")
     drawn.add_column(overflow="fold")
     for name, text in entries:
-        drawn.add_row(plain(name), plain(text))
+        drawn.add_row(plain(name), Text("\n").join(map(plain, text.split("\n"))))  # all beside the name
     return drawn
 
 
 def plain(text: str) -> Any:
-    """Return text that is shown as it is: square brackets in it are no markup, control characters escaped."""
+    """Return text that is shown as it is: square brackets in it are no markup, control characters escaped.
+
+    A line feed is one of them: a name that holds one begins no line of its own.
+    """
     from rich.text import Text
 
-    return Text("\n".join(map(printable, text.split("\n"))))
+    return Text(printable(text))
+
+
+def tell(text: str) -> None:
+    """Write one line for people on standard error; a name in it that holds line feeds stays in that line."""
+    print(f"recscale: {printable(text)}", file=sys.stderr)
 
 
 def percent(share: float | None, digits: int = 1) -> str:

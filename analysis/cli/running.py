@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 the answer is no, 2 the input is wrong, 70 a defect of our
 
 import contextlib
 import os
+import re
 import sys
 import threading
 from collections.abc import Sequence
@@ -13,7 +14,7 @@ from itertools import pairwise
 from typing import Any, NoReturn
 
 from analysis.cli import ending
-from simulator.errors import RecscaleError
+from simulator.errors import RecscaleError, brief
 
 WRONG_INPUT, DEFECT, INTERRUPTED, NO_READER = 2, 70, 130, 141
 
@@ -96,7 +97,7 @@ def _unexpected(error: Exception) -> tuple[str, int]:
     """Tell a wrong command line from an interrupt inside typer, and both from a defect of ours."""
     usage: Any = getattr(error, "format_message", None)
     if usage is not None:
-        return f"{_usage(usage())}{_help_for(error)}", WRONG_INPUT
+        return f"{brief(_usage(usage()))}{_help_for(error)}", WRONG_INPUT
     if isinstance(error.__cause__, KeyboardInterrupt) or type(error).__name__ == "Abort":
         return "", INTERRUPTED
     if os.environ.get("RECSCALE_DEBUG") == "1":
@@ -109,7 +110,12 @@ def _unexpected(error: Exception) -> tuple[str, int]:
 
 def _usage(message: str) -> str:
     plain = " ".join(message.replace("Value error, ", "").split())
+    plain = re.sub(r"Input should be a valid (integer|number).*", _number, plain)
     return plain[:1].lower() + plain[1:].rstrip(".")
+
+
+def _number(said: re.Match[str]) -> str:
+    return "a whole number is needed, in digits" if said[1] == "integer" else "a number is needed"
 
 
 def _help_for(error: Exception) -> str:

@@ -5,11 +5,15 @@ which a spreadsheet takes as "this is text"; numbers stay as they are.
 """
 
 import csv
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
+from simulator.errors import printable
+
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\n", "＝", "＋", "－", "＠")  # noqa: RUF001
 APOSTROPHE = "'"
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def write_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]], stream: TextIO) -> None:
@@ -21,11 +25,18 @@ def write_csv(columns: Sequence[str], rows: Iterable[Mapping[str, Any]], stream:
 
 
 def inert(cell: Any) -> Any:
-    """Return a cell that no spreadsheet takes for a formula; one that is broken has line feeds alone."""
+    """Return a cell that no spreadsheet takes for a formula; one that is broken has line feeds alone.
+
+    Other control characters, which a terminal would obey, are escaped.
+    """
     if not isinstance(cell, str):
         return cell
-    text = cell.replace("\r\n", "\n").replace("\r", "\n")
+    text = CONTROL.sub(_escaped, cell.replace("\r\n", "\n").replace("\r", "\n"))
     return f"{APOSTROPHE}{text}" if _is_formula(text) else text
+
+
+def _escaped(character: re.Match[str]) -> str:
+    return printable(character[0])
 
 
 def meant(cell: str) -> str:

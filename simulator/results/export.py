@@ -29,6 +29,8 @@ def replacing(path: Path) -> Iterator[Path]:
     if path.is_dir():
         raise InputError("is a directory; the name of a file is needed", Where(str(path)))
     refuse_kept(path)
+    if path.parent.exists() and not path.parent.is_dir():
+        raise InputError("is a file; a folder is needed", Where(str(path.parent)))
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and (path.is_symlink() or not path.is_file()):
         with (

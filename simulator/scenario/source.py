@@ -24,7 +24,9 @@ def read_document(path: Path) -> Document:
         with path.open("rb") as stream:
             content = stream.read(MAX_BYTES + 1)
     except FileNotFoundError:
-        raise _problem(path, f"there is no such file{_near(path)}") from None
+        linked = path.is_symlink()
+        missing = "is a link to a file that is not there" if linked else f"there is no such file{_near(path)}"
+        raise _problem(path, missing) from None
     except (OSError, ValueError) as error:
         raise _problem(path, f"cannot be read: {_reason(error)}") from None
     return parse_document(_decode(content, path), str(path))
@@ -66,8 +68,13 @@ def _near(path: Path) -> str:
         siblings = [other.name for other in islice(path.parent.iterdir(), 1000)]
     except OSError:
         return ""
-    near = get_close_matches(path.name, siblings, n=1)
+    near = [name for name in get_close_matches(path.name, siblings) if _alike(path.name, name)][:1]
     return printable(did_you_mean(path.name, near)) if near else ""
+
+
+def _alike(missing: str, name: str) -> bool:
+    """Tell whether two names are close without the suffix that they may share, and not the same."""
+    return name != missing and bool(get_close_matches(Path(missing).stem, [Path(name).stem]))
 
 
 def _decode(content: bytes, path: Path) -> str:

@@ -9,6 +9,7 @@ import typer
 
 from analysis.cli.commands import calibrate_import, calibrate_measure, calibrate_train
 from analysis.cli.options import Format, FormatName, takes
+from analysis.cli.output import tell
 from analysis.cli.progress import progress
 
 app = typer.Typer(help="Fit parameters to measurements.", rich_markup_mode=None)
@@ -102,4 +103,4 @@ def _write_text(text: str, path: Path) -> None:
 
     with progress("writing the fit"), replacing(path) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
-    print(f"recscale: wrote {path}", file=sys.stderr)
+    tell(f"wrote {path}")

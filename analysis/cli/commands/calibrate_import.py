@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from analysis.cli.options import Format, FormatName, takes
+from analysis.cli.output import tell
 from analysis.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def _collectives(kind: str, options: CollectiveOptions) -> None:
     tables, notes = _read(kind, options)
     if options.out is not None:
         write_folder(options.out, tables, options.labels())
-        print(f"recscale: wrote tables.csv and rows.csv to {options.out}", file=sys.stderr)
+        tell(f"wrote tables.csv and rows.csv to {options.out}")
     rows = table_rows(tables, options.labels())
     data = {"kind": kind, "tables": rows, "notes": notes}
     Answer(data, rows, lambda console: draw_tables(rows, notes, console)).show(options.format)
@@ -165,7 +166,7 @@ def _answer(data: Any, rows: list[dict[str, Any]], options: TraceOptions, draw: 
 
     if options.out is not None:
         write_json(options.out, data)
-        print(f"recscale: wrote {options.out}", file=sys.stderr)
+        tell(f"wrote {options.out}")
     Answer(data, rows, draw).show(options.format)
 
 
@@ -196,7 +197,7 @@ def topo(options: TopologyOptions) -> None:
         return
     with replacing(options.out) as unfinished:
         unfinished.write_text(text, encoding="utf-8")
-    print(f"recscale: wrote {options.out}", file=sys.stderr)
+    tell(f"wrote {options.out}")
 
 
 def _rate(name: str, text: str | None) -> float | None:

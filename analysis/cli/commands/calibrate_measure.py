@@ -1,6 +1,5 @@
 """`recscale calibrate measure`: what this machine takes for the primitives of training, by size."""
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from analysis.cli.options import Format, FormatName, takes
+from analysis.cli.output import tell
 from analysis.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def _record(options: MeasureOptions, folder: Path) -> None:
             taken = Recorder(launch.launcher, options.allow_load).take(job)
         path = folder / f"{launch.name}.json"
         write(taken, path)
-        print(f"recscale: wrote {path}", file=sys.stderr)
+        tell(f"wrote {path}")
         rows += rows_of_file(launch.name, taken)
     Answer(rows, rows, lambda console: draw_compared(rows, console)).show(options.format)
 
@@ -183,4 +183,4 @@ def save(measurement: Mapping[str, Any], path: Path | None) -> None:
 
     if path is not None:
         write(measurement, path)
-        print(f"recscale: wrote {path}", file=sys.stderr)
+        tell(f"wrote {path}")

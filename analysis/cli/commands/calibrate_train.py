@@ -1,6 +1,5 @@
 """`recscale calibrate train`: policies executed on real rows, what they learn, and their steps predicted."""
 
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +19,7 @@ from analysis.cli.commands.calibrate_measure import (
     save,
 )
 from analysis.cli.options import Format, FormatName, takes, words
+from analysis.cli.output import tell
 from analysis.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def train(options: TrainOptions) -> None:
     Answer(data, rows, lambda console: draw_trained(rows, measurement, console)).show(options.format)
     wrong = [row["policy"] for row in rows if row["verdict"] == "differs"]
     if wrong:
-        print(f"recscale: not what serialized training learns: {', '.join(wrong)}", file=sys.stderr)
+        tell(f"not what serialized training learns: {', '.join(wrong)}")
         raise typer.Exit(1)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from analysis.cli.options import Engine, EngineName, Format, FormatName, Settings, once, takes, words
+from analysis.cli.output import tell
 from analysis.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -95,10 +96,10 @@ def _say_what_is_assumed(scenarios: "list[Scenario]", request: "Request") -> Non
     for scenario in scenarios:
         if assumes_micro_batches(scenario, request):
             text = f"states no micro_batches; {DEFAULT_MICRO_BATCHES} are taken (--micro-batches N)"
-            print(f"recscale: {scenario.name} {text}", file=sys.stderr)
+            tell(f"{scenario.name} {text}")
         if ignores_micro_batches(scenario, request):
             text = "states its own micro_batches, which --micro-batches does not replace"
-            print(f"recscale: {scenario.name} {text}", file=sys.stderr)
+            tell(f"{scenario.name} {text}")
 
 
 def _compared(scenarios: "list[Scenario]", request: "Request") -> "tuple[list[Row], list[Run]]":
@@ -133,7 +134,7 @@ def _plot(rows: "list[Row]", runs: "list[Run]", prefix: str) -> None:
             work.advance()
             drawn.append(_gantt_path(run, runs, prefix))
             save_gantt(run, drawn[-1])
-    print(f"recscale: drew {', '.join(map(str, drawn))}", file=sys.stderr)
+    tell(f"drew {', '.join(map(str, drawn))}")
 
 
 def _gantt_path(run: "Run", runs: "list[Run]", prefix: str) -> Path:

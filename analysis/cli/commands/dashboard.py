@@ -1,12 +1,12 @@
 """`recscale dashboard`: a scenario on the screen that answers while its controls move."""
 
-import sys
 from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
 from analysis.cli.options import takes
+from analysis.cli.output import tell
 
 
 @dataclass(frozen=True)
@@ -31,5 +31,5 @@ def dashboard(options: DashboardOptions) -> None:
     check(options.host, options.port)
     told = warning(options.host)
     if told is not None:
-        print(f"recscale: {told}", file=sys.stderr)
+        tell(told)
     serve(options.host, options.port, options.name or ())

@@ -9,6 +9,7 @@ import typer
 
 from analysis.cli.commands.keys import LogFile, statistics_data
 from analysis.cli.options import Format, FormatName, takes
+from analysis.cli.output import tell
 
 if TYPE_CHECKING:
     from simulator.sharding.placement.torchrec import TorchRecPlan, TorchRecTable
@@ -71,7 +72,7 @@ def keys(options: KeysImportOptions) -> None:
         sys.stdout.write(to_json(data))
         return
     write_json(options.out, data)
-    print(f"recscale: wrote {options.out}", file=sys.stderr)
+    tell(f"wrote {options.out}")
 
 
 app.command("torchrec")(torchrec)
@@ -124,4 +125,4 @@ def _write(path: Path, plan: "TorchRecPlan", data: dict[str, Any]) -> None:
         with replacing(path) as unfinished:
             title = f"{Path(data['file']).name}: a sharding plan of TorchRec for {plan.ranks} ranks"
             unfinished.write_text(written(torchrec_part(plan), title), encoding="utf-8")
-    print(f"recscale: wrote {path}", file=sys.stderr)
+    tell(f"wrote {path}")

@@ -1,6 +1,5 @@
 """`recscale keys`: the statistics of a real key log."""
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from analysis.cli.options import Format, FormatName, once, takes, words
+from analysis.cli.output import tell
 from analysis.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -141,4 +141,4 @@ def _plot(log: "LogStatistics", curves: "Sequence[CacheCurves]", path: Path) -> 
 
     with progress("drawing"), replacing(path) as unfinished:
         draw_keys(log, curves, unfinished)
-    print(f"recscale: drew {path}", file=sys.stderr)
+    tell(f"drew {path}")

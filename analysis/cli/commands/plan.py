@@ -1,6 +1,5 @@
 """`recscale plan`: from a question to plans that nothing beats."""
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, NoReturn
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, NoReturn
 import typer
 
 from analysis.cli.options import Format, FormatName, takes
+from analysis.cli.output import tell
 from analysis.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def plan(options: PlanOptions) -> None:
         _no_plan(found)
     if found.wrong:
         told = f"{found.wrong:,} of {found.tried:,} candidates are refused as input; the answer says why"
-        print(f"recscale: {told}", file=sys.stderr)
+        tell(told)
 
 
 def _no_plan(found: "Answered") -> NoReturn:
@@ -86,6 +86,6 @@ def _save(question: "Question", found: "Answered", folder: Path) -> None:
     from analysis.plan.saving import costs_of_its_own, save_plan
 
     written = save_plan(question, found, folder)
-    print(f"recscale: wrote {', '.join(path.name for path in written)} to {folder}", file=sys.stderr)
+    tell(f"wrote {', '.join(path.name for path in written)} to {folder}")
     if costs := costs_of_its_own(found):
-        print(f"recscale: {costs}", file=sys.stderr)
+        tell(costs)

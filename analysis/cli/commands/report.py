@@ -1,6 +1,5 @@
 """`recscale report`: one self-contained page about a folder of results."""
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -8,6 +7,7 @@ from typing import Annotated
 import typer
 
 from analysis.cli.options import takes
+from analysis.cli.output import tell
 
 
 @dataclass(frozen=True)
@@ -28,4 +28,4 @@ def report(options: ReportOptions) -> None:
 
     target = options.out or options.folder / "report.html"
     write_report(options.folder, target, options.title)
-    print(f"recscale: wrote {target}", file=sys.stderr)
+    tell(f"wrote {target}")

@@ -1,6 +1,5 @@
 """`recscale run`, `check` and `trace`: one scenario."""
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from analysis.cli.options import Engine, EngineName, Format, FormatName, ScenarioOptions, takes
+from analysis.cli.output import tell
 from analysis.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _save(done: "Run", folder: Path) -> None:
 
     with progress("writing files"):
         written = save_run(done, folder)
-    print(f"recscale: wrote {', '.join(path.name for path in written)} to {folder}", file=sys.stderr)
+    tell(f"wrote {', '.join(path.name for path in written)} to {folder}")
 
 
 @dataclass(frozen=True)
@@ -103,4 +103,4 @@ def trace(options: TraceOptions) -> None:
     from analysis.saving import save_trace
 
     save_trace(simulate(options.load(), options.engine), options.out)
-    print(f"recscale: wrote {options.out}", file=sys.stderr)
+    tell(f"wrote {options.out}")

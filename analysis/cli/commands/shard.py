@@ -1,6 +1,5 @@
 """`recscale shard`: which chip holds which table, or which piece of it."""
 
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from analysis.cli.options import Format, FormatName, ScenarioFile, Settings, Workers, takes
+from analysis.cli.output import tell
 from analysis.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -108,8 +108,8 @@ def _write(placing: "Placing", options: ShardOptions) -> None:
         title = f"{placing.scenario.name}: placed by recscale shard ({placing.placement.method})"
         with replacing(options.out) as unfinished:
             unfinished.write_text(written(placed_part(placing), title), encoding="utf-8")
-        print(f"recscale: wrote {options.out}", file=sys.stderr)
+        tell(f"wrote {options.out}")
     if options.export_torchrec is not None:
         with replacing(options.export_torchrec) as unfinished:
             write_torchrec_plan(exported(placing), unfinished)
-        print(f"recscale: wrote {options.export_torchrec}", file=sys.stderr)
+        tell(f"wrote {options.export_torchrec}")

@@ -1,6 +1,5 @@
 """`recscale sweep`: many scenarios from one grid file."""
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from analysis.cli.options import Engine, Format, FormatName, takes
+from analysis.cli.output import tell
 from analysis.cli.progress import progress
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def sweep(options: SweepOptions) -> None:
         grid = grid.on(options.engine.value)
     folder = _nameable(options.out or Path(options.grid.stem))
     records = _run(grid, folder, options)
-    print(f"recscale: {len(records):,} points in {folder}", file=sys.stderr)
+    tell(f"{len(records):,} points in {folder}")
     flat = [with_settings(record) for record in records]
     Answer(flat, flat, lambda console: draw_sweep(grid, records, console)).show(options.format)
     _say_what_is_no_answer(records)
@@ -77,7 +77,7 @@ def _say_what_is_no_answer(records: "list[Record]") -> None:
     for status, those in by_status.items():
         if those and ran:
             told = f"{len(those):,} of {len(records):,} points are {status}; the first: {those[0]['error']}"
-            print(f"recscale: {told}", file=sys.stderr)
+            tell(told)
     if ran:
         return
     if by_status[FAILED]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from analysis.cli.output import count, percent, plain, table
 from analysis.compare import REFERENCE, Row
 from analysis.times import ms
+from simulator.errors import printable
 from simulator.units import format_bytes
 
 if TYPE_CHECKING:
@@ -36,7 +37,8 @@ def draw_comparison(rows: Sequence[Row], console: "Console") -> None:
         console.print(_parts(mine))
         console.print()
     scaling = SCALING if _several_sizes(rows) else ""
-    console.print(plain(LEGEND.format(shown=_not_shown(rows), scaling=scaling)), style="dim")
+    for line in LEGEND.format(shown=printable(_not_shown(rows)), scaling=scaling).splitlines():
+        console.print(plain(line), style="dim")
     console.print()
     console.print(PLAIN_SUM, style="dim")
     _draw_notes(rows, console)

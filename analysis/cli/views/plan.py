@@ -37,7 +37,8 @@ def draw_answer(answered: Answered, console: "Console") -> None:
             console.print(plain(f"  {reason}"))
     _draw_basis(answered.basis, console)
     for note in answered.notes:
-        console.print(plain(f"\nnote: {note}"), style="dim")
+        console.print()
+        console.print(plain(f"note: {note}"), style="dim")
 
 
 def _refused(answered: Answered) -> str:
@@ -77,7 +78,8 @@ def _draw_plans(answered: Answered, console: "Console") -> None:
     console.print(f"\n{told}", style="dim")
     assert answered.chosen is not None
     chosen = answered.plans[answered.chosen]
-    console.print(plain(f"\nplan {answered.chosen + 1} in full"), style="bold")
+    console.print()
+    console.print(plain(f"plan {answered.chosen + 1} in full"), style="bold")
     console.print(pairs(_in_full(chosen)))
     _draw_gains(answered.gains, console)
 

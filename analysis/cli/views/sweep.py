@@ -37,7 +37,8 @@ def draw_sweep(grid: Grid, records: Sequence[Record], console: "Console") -> Non
     if len(done) > len(best):
         console.print(f"\nthe {len(best)} with the most samples/s of {len(done):,} that ran", style="dim")
     for said in dict.fromkeys(_engine(record) for record in done):
-        console.print(plain(f"\n{said}"), style="dim")
+        console.print()
+        console.print(plain(said), style="dim")
     _draw_failures(records, console)
 
 

@@ -3,9 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
-from pydantic import model_validator
-
 from simulator.costs.fitted_rates import bytes_rate
+from simulator.errors import InputError
 from simulator.hardware import Accelerator
 from simulator.scenario.base import Spec
 from simulator.scenario.places import inside
@@ -23,17 +22,17 @@ class MeasuredSpec(Spec):
     memory_copy: str | None = None
     host_copy: str | None = None
 
-    @model_validator(mode="after")
-    def _something_named(self) -> "MeasuredSpec":
-        """Refuse a file of which nothing is used."""
-        if self.memory_copy is None and self.host_copy is None:
-            raise ValueError("file: no primitive of it is named; name one under memory_copy or host_copy")
-        return self
-
     def applied(self, accelerator: Accelerator, folder: Path) -> Accelerator:
-        """Return the accelerator with the measured numbers. Raises InputError for what the file lacks."""
+        """Return the accelerator with the measured numbers.
+
+        Raises InputError for a file that cannot be read, then for one of which nothing is used, and for what
+        it lacks.
+        """
         path = inside(folder, self.file)
         data = read_document(path).data
+        if self.memory_copy is None and self.host_copy is None:
+            named = "no primitive of it is named; name one under memory_copy or host_copy"
+            raise InputError(f"nothing of measured.file is used: {named}")
         if self.memory_copy is not None:
             rate = 2 * bytes_rate(data, self.memory_copy, str(path))
             accelerator = replace(accelerator, hbm_bandwidth=rate, memory_efficiency=1.0)

@@ -76,3 +76,10 @@ def test_a_file_where_a_folder_is_needed_and_a_number_that_is_none_are_said_in_w
     assert told == f"{tmp_path / 'file'}: is a file; a folder is needed"
     told = said(["keys", "x", "--batch", "1e30"], capsys)
     assert told.startswith("invalid value for '--batch': a whole number is needed, in digits")
+
+
+def test_a_measurement_that_is_not_there_is_missed_before_what_is_not_named_of_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    told = said(["check", str(QUICKSTART), "--set", "cluster.measured={file: nope.json}"], capsys)
+    assert told.endswith("nope.json: there is no such file")

@@ -31,7 +31,7 @@ from simulator.scenario.shipped_files import scenarios_in, shipped_folder
 
 FILES = sorted(str(path.relative_to(shipped_folder())) for path in scenarios_in(shipped_folder()))
 BATCHES, WARM_UP = 32, 8
-RARELY = 1e-5
+RARELY = 1e-4
 
 RESOURCE_OF = {
     "remote calls": ("rpc",),

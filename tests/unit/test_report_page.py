@@ -35,7 +35,15 @@ vary:
 """
 HOSTILE = "<script>alert(1)</script>\"'><img src=x onerror=alert(2)> $\\frac$ \u202e"
 ANSWER: dict[str, Any] = {
-    **{"name": "by-friday", "feasible": True, "chosen": 0, "tried": 12, "failed": 2, "refused": 3},
+    **{
+        "name": "by-friday",
+        "feasible": True,
+        "chosen": 0,
+        "tried": 12,
+        "failed": 2,
+        "undecided": 0,
+        "refused": 3,
+    },
     **{"wrong": 1, "defects": 0},
     "plans": [
         {

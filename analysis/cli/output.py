@@ -116,13 +116,12 @@ def table(*columns: str, left: int = 1, gap: int = 2) -> "Table":
 def pairs(entries: Iterable[tuple[str, str]]) -> "Table":
     """Return two columns without lines: names, and what is to be said of them."""
     from rich.table import Table
-    from rich.text import Text
 
     drawn = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     drawn.add_column(no_wrap=True, style="bold")
     drawn.add_column(overflow="fold")
     for name, text in entries:
-        drawn.add_row(plain(name), Text("\n").join(map(plain, text.split("\n"))))  # all beside the name
+        drawn.add_row(plain(name), lines(text))  # all beside the name
     return drawn
 
 
@@ -134,6 +133,13 @@ def plain(text: str) -> Any:
     from rich.text import Text
 
     return Text(printable(text))
+
+
+def lines(text: str) -> Any:
+    """Return text of our own making that has several lines, each as `plain` shows it."""
+    from rich.text import Text
+
+    return Text("\n").join(map(plain, text.split("\n")))
 
 
 def tell(text: str) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from analysis.cli.output import pairs, plain, table
+from analysis.cli.output import lines, pairs, plain, table
 from analysis.cli.views.fabrics import fabric_drawing
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def draw_entries(
         _draw_numbers(entry, console)
         console.print()
         if kind == "fabric":
-            console.print(plain(fabric_drawing(name)))
+            console.print(lines(fabric_drawing(name)))
             console.print()
         if kind in parts:
             _draw_part(kind, parts[kind], console)
@@ -84,7 +84,7 @@ def _draw_part(kind: str, part: Entry, console: "Console") -> None:
     key = {"machine": "cluster"}.get(kind, kind)
     text = yaml.safe_dump({key: dict(part)}, sort_keys=False, default_flow_style=None, width=1000)
     console.print(plain("written out in a scenario, for the same step:"), style="dim")
-    console.print(plain(text), soft_wrap=True)
+    console.print(lines(text), soft_wrap=True)
 
 
 def _draw_numbers(entry: Entry, console: "Console") -> None:

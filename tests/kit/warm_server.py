@@ -17,10 +17,12 @@ IMPORTED = (
     *("simulator.scenario", "simulator.testing", "simulator.engine", "simulator.workload.keys"),
     *("analysis.cli.app", "analysis.sweep", "analysis.planning", "analysis.figures", "matplotlib.figure"),
 )
+LOOKS_UP_S = 5.0
 
 
 def serve(address: str) -> None:
-    """Answer requests until the process is ended."""
+    """Answer requests until the process is ended, or the one that started it is gone."""
+    parent = os.getppid()
     for name in IMPORTED:
         importlib.import_module(name)
     listener = socket.socket(socket.AF_UNIX)
@@ -29,8 +31,12 @@ def serve(address: str) -> None:
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # those that answer are nobody's to wait for
     gc.freeze()
     print("ready", flush=True)
-    while True:
-        link = listener.accept()[0]
+    listener.settimeout(LOOKS_UP_S)
+    while os.getppid() == parent:
+        try:
+            link = listener.accept()[0]
+        except TimeoutError:
+            continue
         if os.fork() == 0:
             listener.close()
             os._exit(answer(link))

@@ -18,9 +18,12 @@ from simulator.scenario.shipped_files import shipped_folder
 Record = dict[str, Any]
 
 
-def page(folder: Path | None = None) -> str:
-    """Return the page for the scenarios in `folder` (default: the shipped ones)."""
-    records = rows(folder)
+def page(folder: Path | None = None, records: list[Record] | None = None) -> str:
+    """Return the page for the scenarios in `folder` (default: the shipped ones).
+
+    `records` are what `rows(folder)` gives, for who has them already.
+    """
+    records = rows(folder) if records is None else records
     low, high = band_at_1536(folder)
     assumed = Assumptions.of(folder).as_text()
     fitted = [(one, one.run(folder)) for one in all_fits()]

@@ -10,6 +10,10 @@ from hypothesis import settings
 from tiers import examples
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+COSTLY_FIXTURES = (
+    *("tests/published/", "tests/browser/", "tests/docs/test_notebooks.py"),
+    *("tests/unit/test_cli_explain.py", "tests/unit/calibration_local/"),
+)
 
 settings.register_profile(
     "recscale", max_examples=examples(100), deadline=None, derandomize="CI" in os.environ, print_blob=True
@@ -30,6 +34,11 @@ def pytest_configure() -> None:
             home = Path(str(package.__file__)).resolve()
             if not home.is_relative_to(installed):
                 raise pytest.UsageError(f"the wheel is to be tested, but {package.__name__} is {home}")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put first what shares costly fixtures: workers take tests off each other, and split files."""
+    items.sort(key=lambda item: not item.nodeid.startswith(COSTLY_FIXTURES))
 
 
 @pytest.fixture(scope="session")

@@ -20,7 +20,10 @@ MUTANTS, GROUPS = {"quick": 200, "gate": 1000, "nightly": 5000}[TIER], 10
 SMALL_RUN = "run: {batches: 14, warm_up: 6, seed: 7}"
 COMMANDS = [
     *(["run", "--engine", "vector", "--format", "json"], ["run", "--engine", "events", "--format", "json"]),
-    *(["run", "--engine", "vector", "--format", "json"], ["explain", "--format", "json"], ["check"]),
+    *(["run", "--engine", "vector", "--format", "json"], ["check"], ["check"]),
+    *(["run", "--engine", "events", "--format", "json"], ["check"]),
+    *(["run", "--engine", "vector", "--format", "json"], ["check"]),
+    ["explain", "--format", "json"],  # runs a scenario for each of its parameters
 ]
 
 

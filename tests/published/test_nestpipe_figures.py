@@ -10,14 +10,13 @@ import pytest
 
 from analysis.fits import band_at_1536
 from analysis.published import by_id
-from analysis.validation import rows
 
 Records = dict[str, dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
-def records(checkout: Path) -> Records:
-    return {record["id"]: record for record in rows(checkout / "scenarios")}
+def records(published_rows: list[dict[str, Any]]) -> Records:
+    return {record["id"]: record for record in published_rows}
 
 
 @pytest.mark.parametrize("row", ["T1", "T8a", "T11c", "T12c", "T13a"])

@@ -1,6 +1,7 @@
 """The validation page is up to date and stays readable."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -8,8 +9,8 @@ from analysis.validation_page import page
 
 
 @pytest.fixture(scope="module")
-def text(checkout: Path) -> str:
-    return page(checkout / "scenarios")
+def text(checkout: Path, published_rows: list[dict[str, Any]]) -> str:
+    return page(checkout / "scenarios", published_rows)
 
 
 def test_the_validation_page_is_up_to_date(text: str, checkout: Path) -> None:

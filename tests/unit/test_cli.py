@@ -120,7 +120,7 @@ def test_no_line_ends_in_blanks_and_times_are_in_milliseconds(recscale: Command)
     npu = str(shipped_folder() / "nestpipe" / "npu.yaml")
     commands = (
         ("run", npu),
-        ("explain", npu),
+        ("explain", npu, "--set", "run.batches=20", "--set", "run.warm_up=8"),
         ("check", npu),
         ("catalog", "list", "nic"),
         ("shard", QUICKSTART),

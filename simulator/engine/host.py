@@ -10,27 +10,12 @@ from collections.abc import Callable, Sequence
 from simulator.engine.agenda import Agenda
 from simulator.engine.moment import NEVER, Moment, after, between
 from simulator.engine.needs import Needs
-from simulator.engine.sharing import Felt, Lane, Lanes, Law
+from simulator.engine.running import FOREVER, IDLE, Done, Running
+from simulator.engine.sharing import Felt, Lane, Lanes, Law, Speeds
 from simulator.engine.traffic import Traffic
 
-Done = Callable[[int, int], None]
 ROUNDING_NS = 1e-6  # a stage that misses a whole nanosecond by less than this has met it
 NOTHING_NS = 1e-3  # what adds up from roundings of speeds
-
-
-class _Running:
-    """One stage that runs: which part of it, what is left of that at nominal speed, and how fast it goes."""
-
-    __slots__ = ("done", "duration_ns", "instance", "last", "left_ns", "part", "speed")
-
-    def __init__(self, instance: int, parts: range, duration_ns: float, left_ns: float, done: Done) -> None:
-        self.instance = instance
-        self.done = done
-        self.part = parts.start
-        self.last = parts.stop - 1
-        self.duration_ns = duration_ns
-        self.left_ns = left_ns
-        self.speed = 1.0
 
 
 class SharedRank:
@@ -41,8 +26,8 @@ class SharedRank:
     """
 
     __slots__ = (
-        *("count", "done", "due", "host", "joint", "kind", "lane", "late", "lost", "running", "since"),
-        *("solved", "stale"),
+        *("count", "done", "due", "found", "host", "joint", "kind", "lane", "late", "lost", "running"),
+        *("since", "solved", "stale"),
     )
 
     def __init__(
@@ -52,13 +37,14 @@ class SharedRank:
         self.done = done
         self.kind = kind
         self.count = 1
-        self.running: list[_Running] = []
+        self.running: list[Running] = []
         self.lane: Lane = ()  # the parts that run, in the same order
         self.late: dict[int, float] = {}  # ns by which this rank holds up flows, by their tag
         self.lost: list[tuple[int, float]] = []  # tags of flows that lose time here now, ns lost per ns
         self.since: Moment = (0, 0.0)  # the time up to which what is left of each is right
         self.due: Moment = (NEVER, 0.0)  # when the next one ends here
         self.stale = False  # whether speeds are to be set anew
+        self.found = IDLE  # the speeds at which it runs, and what flows lose here
         self.solved: Lanes = ()  # what ran when they were set, of all ranks that were solved together
         self.joint = False  # whether these use the host
         known = law if isinstance(law, Law) else Law([law])
@@ -68,12 +54,12 @@ class SharedRank:
         """Start `instance` now; with nobody beside it on its rank or host it takes its nominal time."""
         parts = self.host.law.parts_of(self.kind, node)
         first = duration_ns * self.host.law.parts[parts.start].share
-        self.host.begin(self, _Running(instance, parts, duration_ns, first, self.done))
+        self.host.begin(self, Running(instance, parts, duration_ns, first, self.done))
 
     def begin_end(self, node: int, phase: int, span_ns: float, done: Done) -> None:
         """Start the local work of a collective before the flows of a phase; `done(node, now)` follows."""
         parts = self.host.law.end_of(self.kind, node, phase)
-        self.host.begin(self, _Running(node, parts, span_ns, span_ns, done))
+        self.host.begin(self, Running(node, parts, span_ns, span_ns, done))
 
     def catch_up(self, tag: int, node: int, done: Done) -> bool:
         """Start what flows of a collective have left undone here; say whether `done(node, now)` follows."""
@@ -82,12 +68,15 @@ class SharedRank:
         if late_ns <= NOTHING_NS:
             return False
         parts = self.host.law.flows_of(self.kind, node)
-        self.host.begin(self, _Running(node, parts, late_ns, late_ns, done))
+        self.host.begin(self, Running(node, parts, late_ns, late_ns, done))
         return True
 
     def bring_to(self, at: Moment) -> None:
         """Let what runs proceed to this time, and note what flows lose meanwhile."""
-        span, self.since = between(self.since, at), at
+        since = self.since
+        if at == since:
+            return
+        span, self.since = at[0] - since[0] + (at[1] - since[1]), at  # `between`, called most of all
         if span:
             for one in self.running:
                 one.left_ns -= one.speed * span
@@ -99,15 +88,7 @@ class SharedHost:
     """Ranks that share a host; `ranks` may be one with an even part of it."""
 
     __slots__ = (
-        "_agenda",
-        "_at",
-        "_due",
-        "_settling",
-        "_stale",
-        "_telling",
-        "_traffic",
-        "_wake_at",
-        "law",
+        *("_agenda", "_at", "_due", "_settling", "_stale", "_telling", "_traffic", "_wake_at", "law"),
         "ranks",
     )
 
@@ -136,7 +117,7 @@ class SharedHost:
         """The present on the clock, ns."""
         return self._agenda.now
 
-    def begin(self, rank: SharedRank, started: _Running) -> None:
+    def begin(self, rank: SharedRank, started: Running) -> None:
         """Let a stage begin on `rank` now."""
         over = [] if self._telling else self._run_to(self.now)
         rank.bring_to(self._at)
@@ -166,19 +147,23 @@ class SharedHost:
             rank.stale = True
         return lambda: self._go_on(over)
 
-    def _run_to(self, now: int) -> list[_Running]:
+    def _run_to(self, now: int) -> list[Running]:
         """Let time pass to the present; return the stages that have ended."""
-        over: list[_Running] = []
+        over: list[Running] = []
         while self._due <= (now, ROUNDING_NS):
-            self._at = self._due
+            self._at = whole, part = self._due
             for rank in self.ranks:
-                if between(self._at, rank.due) <= ROUNDING_NS:
+                due = rank.due
+                if due[0] - whole + (due[1] - part) <= ROUNDING_NS:
                     over += self._ended_on(rank)
-            self._set_speeds()
+            if between(self._at, (now, 0.0)) > ROUNDING_NS:
+                self._set_speeds()
+            else:  # what ends now is told first, for what follows on it begins now, too
+                self._stale, self._due = True, (NEVER, 0.0)
         self._at = (now, 0.0)
         return over
 
-    def _ended_on(self, rank: SharedRank) -> list[_Running]:
+    def _ended_on(self, rank: SharedRank) -> list[Running]:
         """Return the stages that end now; those of which only a part ends go on with the next one."""
         over, rank.stale = [], True
         rank.bring_to(self._at)
@@ -195,30 +180,48 @@ class SharedHost:
     def _set_speeds(self) -> None:
         """Share anew where something has changed, and see when the next part ends."""
         self._stale = False
-        stale, on_host = [rank for rank in self.ranks if rank.stale], self.law.on_host
-        if any(rank.joint or on_host(rank.lane) for rank in stale):
-            joint = [rank for rank in self.ranks if on_host(rank.lane)]
-            self._solve(joint, joint=True)
-            stale = [rank for rank in stale if rank not in joint]
-        for rank in stale:
-            self._solve([rank], joint=False)
+        if len(self.ranks) == 1:  # most often, and then nobody else is to be asked
+            (rank,) = self.ranks
+            if rank.stale:
+                self._solve_alone(rank)
+            self._due = rank.due
+            return
+        on_host = self.law.on_host
+        if any([rank.joint or on_host(rank.lane) for rank in self.ranks if rank.stale]):
+            self._solve([rank for rank in self.ranks if on_host(rank.lane)])
+        for rank in self.ranks:
+            if rank.stale:
+                self._solve_alone(rank)
         self._due = min([rank.due for rank in self.ranks])
 
-    def _solve(self, ranks: Sequence[SharedRank], joint: bool) -> None:
-        """Set the speeds of stages on ranks that share something, and what flows lose there."""
+    def _solve_alone(self, rank: SharedRank) -> None:
+        """Set the speeds of stages on a rank with which nobody shares anything now."""
+        rank.solved = (rank.lane,) * rank.count if rank.lane else ()
+        rank.joint = False
+        self._set(rank, self.law.speeds(rank.solved, self._traffic.felt)[rank.lane] if rank.lane else IDLE)
+
+    def _solve(self, ranks: Sequence[SharedRank]) -> None:
+        """Set the speeds of stages on ranks that use the host together, and what flows lose there."""
         lanes = _lanes(ranks)
         found = self.law.speeds(lanes, self._traffic.felt)
         for rank in ranks:
-            rank.bring_to(self._at)
-            rank.stale, rank.joint, rank.solved = False, joint, lanes
-            speeds, lost = found[rank.lane] if rank.lane else ((), ())
-            for one, speed in zip(rank.running, speeds, strict=True):
-                one.speed = speed
-            rank.lost = [(self._traffic.tags[place], share) for place, share in lost]
-            spans = [one.left_ns / one.speed for one in rank.running]
-            rank.due = after(self._at, min(spans)) if spans else (NEVER, 0.0)
+            rank.joint, rank.solved = True, lanes
+            self._set(rank, found[rank.lane] if rank.lane else IDLE)
 
-    def _go_on(self, over: list[_Running]) -> None:
+    def _set(self, rank: SharedRank, found: Speeds) -> None:
+        """Let what runs on a rank go on at these speeds, and see when the next part ends there."""
+        if not rank.stale and found == rank.found:
+            return
+        rank.bring_to(self._at)
+        rank.stale, rank.found = False, found
+        speeds, lost = found
+        for one, speed in zip(rank.running, speeds, strict=True):
+            one.speed = speed
+        soonest = min([one.left_ns / one.speed for one in rank.running], default=FOREVER)
+        rank.lost = [(self._traffic.tags[place], share) for place, share in lost] if lost else []
+        rank.due = after(self._at, soonest) if soonest < FOREVER else (NEVER, 0.0)
+
+    def _go_on(self, over: list[Running]) -> None:
         """Tell what has ended, share with what has begun, and see to it that somebody wakes up."""
         now = self._at[0]
         self._telling = True

@@ -196,6 +196,8 @@ class SharedNetwork:
         """Return the rate of flows under way in per cent of what they reach alone, never too few."""
         if not move.shared:
             return 100
+        if not self._fluid.carries(tag):  # all have ended at this very moment, which is not told yet
+            return 0
         return ceil(100 * move.share(self._fluid.rates(tag), self._rates) - ROUNDING)
 
     def _end_alone(self, tag: int) -> None:

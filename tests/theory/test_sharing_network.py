@@ -1,6 +1,6 @@
 """Collectives that meet on the network, by hand: both laws of weights, start-ups, phases, and being alone."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from math import ceil
 
 import pytest
@@ -72,6 +72,21 @@ def test_a_phase_in_which_nothing_is_sent_ends_at_once_whoever_else_sends() -> N
         env.process(network.carry(node, 350))
     env.run()
     assert env.now == 700
+
+
+def test_a_collective_may_begin_at_the_nanosecond_at_which_others_under_way_end_one_of_theirs() -> None:
+    env, felt = simpy.Environment(), Needs([{}] * 3, [False] * 3, flows=[{"hbm": 0.1}] * 3)
+    network, found = SharedNetwork(env, Contention(felt, [RING] * 3, RATES), Traffic([Deaf()])), []
+
+    def one(node: int, begin: int) -> Iterator[object]:
+        yield env.timeout(begin)
+        yield from network.carry(node, 350)
+        found.append(int(env.now))
+
+    for node, begin in enumerate((0, 100, 600)):  # the first is through at 600, and the third begins
+        env.process(one(node, begin))  # type: ignore[arg-type]
+    env.run()
+    assert found == [600, 800, 1050]
 
 
 RULES = pytest.mark.parametrize("rule", [PerCollective(), PerFlow()], ids=["per_collective", "per_flow"])

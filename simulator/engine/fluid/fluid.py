@@ -95,6 +95,10 @@ class Fluid:
             return self._now
         return max(self._segment.next_ns, self._now) if self._segment else None
 
+    def carries(self, tag: Hashable) -> bool:
+        """Whether some flow of a collective has not ended yet."""
+        return self._pool.carries(tag)
+
     def rates(self, tag: Hashable) -> FloatArray:
         """Return the present rate per member flow of each class of a collective, 0 for ended ones."""
         return self._pool.rates(tag)

@@ -55,6 +55,11 @@ class Pool:
         self._find(tag).cap(cap)
         self._gather(self._collectives)
 
+    def carries(self, tag: Hashable) -> bool:
+        """Whether some flow of a collective has not ended."""
+        self._scatter()
+        return any(one.tag == tag and len(one.alive) for one in self._collectives)
+
     def rates(self, tag: Hashable) -> FloatArray:
         """Return the present bytes/s of each class that the collective started with, 0 for ended ones."""
         self._scatter()

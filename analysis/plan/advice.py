@@ -24,7 +24,7 @@ class Change:
     @property
     def known(self) -> bool:
         """Whether all that its limits are about is known."""
-        return all(limit.has is not None for limit in self.outcome.over)
+        return _is_known(self.outcome)
 
 
 def improvements(question: Question, outcome: Outcome) -> list[Gain]:
@@ -38,24 +38,28 @@ def changes(outcomes: Sequence[Outcome]) -> list[Change]:
     For each set of limits that some plan breaks, the plan that breaks it by the smallest factor; plans of
     which something limited is not known stand last. Outcomes that break nothing are none of its business.
     """
-    broken = [Change(_in_words(one), one) for one in outcomes if one.over]
-    known, unknown = ([one for one in broken if one.known is whether] for whether in (True, False))
-    return [*_nearest(known), *_nearest(unknown)]
+    broken = [one for one in outcomes if one.over]
+    known, unknown = ([one for one in broken if _is_known(one) is whether] for whether in (True, False))
+    return [Change(_in_words(one), one) for one in (*_nearest(known), *_nearest(unknown))]
 
 
-def _nearest(changes_: Sequence[Change]) -> list[Change]:
-    nearest: dict[tuple[str, ...], Change] = {}
-    for one in changes_:
-        broken = tuple(sorted({limit.name for limit in one.outcome.over}))
+def _is_known(outcome: Outcome) -> bool:
+    return all(limit.has is not None for limit in outcome.over)
+
+
+def _nearest(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    nearest: dict[tuple[str, ...], Outcome] = {}
+    for one in outcomes:
+        broken = tuple(sorted({limit.name for limit in one.over}))
         if broken not in nearest or _excess(one) < _excess(nearest[broken]):
             nearest[broken] = one
     fewest = min((len(broken) for broken in nearest), default=0)
     return sorted((one for broken, one in nearest.items() if len(broken) == fewest), key=_excess)
 
 
-def _excess(change: Change) -> float:
+def _excess(outcome: Outcome) -> float:
     """Return the product of what the limits are exceeded by."""
-    return prod(limit.excess for limit in change.outcome.over)
+    return prod(limit.excess for limit in outcome.over)
 
 
 def _in_words(outcome: Outcome) -> str:

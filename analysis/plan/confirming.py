@@ -10,9 +10,10 @@ from typing import Protocol
 from analysis.plan.advice import changes
 from analysis.plan.candidates import Candidate
 from analysis.plan.outcomes import Outcome
-from analysis.plan.pareto import best_of_each, pareto, rules_out
+from analysis.plan.pareto import best_of_each, not_ruled_out, pareto
 
 AT_ONCE = 16
+IN_VAIN = 8  # after this many runs without a plan, one more is run at once: so rounds stay few
 MOST_CONFIRMED = 256
 
 
@@ -46,28 +47,27 @@ def confirm(trials: Deciding) -> int:
     proven to break one. Returns how many were not decided: they may be plans, or the smaller change.
     """
     while fresh := _wanted(trials):
-        trials.confirm([one.candidate for one in _spread(fresh)])
+        trials.confirm([one.candidate for one in fresh])
     return len(_undecided(trials))
 
 
 def _wanted(trials: Deciding) -> list[Outcome]:
     """Return what is to be confirmed next, the most promising first."""
-    undecided = _undecided(trials)
-    if len(trials.known) < MOST_CONFIRMED:
-        return _promising(trials, undecided)
-    if any(not one.over for one in trials.known):
-        return []
-    return _promising(trials, [one for one in undecided if not one.over])
+    undecided, ran = _undecided(trials), len(trials.known)
+    planned, few = any(not one.over for one in trials.known), ran < MOST_CONFIRMED
+    if planned:
+        return _spread(_promising(trials, undecided), AT_ONCE) if few else []
+    possible = undecided if few else [one for one in undecided if not one.over]
+    promising = _spread(_promising(trials, possible), max(AT_ONCE, ran // IN_VAIN))
+    return list({one.candidate.key: one for one in (*promising, *possible[: ran // IN_VAIN])}.values())
 
 
 def _undecided(trials: Deciding) -> list[Outcome]:
     """Return the best of all that may be a plan yet; without any plan, what may be the smaller change."""
-    plans, order = [one for one in trials.known if not one.over], trials.order
-    best = trials.best
+    plans, best = [one for one in trials.known if not one.over], trials.best
     possible = [one for one in best if not one.over]
     if plans:
-        front = pareto(plans)
-        return [one for one in possible if not any(rules_out(plan, one, order) for plan in front)]
+        return not_ruled_out(possible, plans, trials.order)
     if possible:
         return possible
     open_, named = {one.candidate.key for one in best}, changes([*trials.known, *best])
@@ -82,10 +82,10 @@ def _promising(trials: Deciding, undecided: Sequence[Outcome]) -> list[Outcome]:
     return expected or pareto(undecided)
 
 
-def _spread(plans: Sequence[Outcome]) -> list[Outcome]:
+def _spread(plans: Sequence[Outcome], most: int) -> list[Outcome]:
     """Return the best in each goal, and evenly spread ones besides, when there are too many for one round."""
-    if len(plans) <= AT_ONCE:
+    if len(plans) <= most:
         return list(plans)
     last = len(plans) - 1
-    spread = [plans[round(place * last / (AT_ONCE - 1))] for place in range(AT_ONCE)]
+    spread = [plans[round(place * last / (most - 1))] for place in range(most)]
     return list({one.candidate.key: one for one in (*best_of_each(plans), *spread)}.values())

@@ -1,5 +1,6 @@
 """The outcomes that no other one beats in everything."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
 from analysis.plan.outcomes import Outcome
@@ -10,24 +11,52 @@ def pareto(outcomes: Sequence[Outcome]) -> list[Outcome]:
 
     One dominates another when it is at least as good in every goal and better in one. A goal that is not
     known counts as infinite: it loses against any that is known, and two that are not known are equal.
+    Takes the time of sorting them.
     """
-    ranked = sorted(outcomes, key=lambda one: tuple(_known(goal) for goal in one.goals))
-    kept: list[Outcome] = []
-    for outcome in ranked:
-        if not any(_dominates(other, outcome) for other in kept):
-            kept = [other for other in kept if not _dominates(outcome, other)] + [outcome]
+    front, kept = _Front(), []
+    for outcome in sorted(outcomes, key=_goals):
+        if not front.reaches(outcome):
+            front.add(outcome)
+            kept.append(outcome)
     return kept
 
 
-def rules_out(plan: Outcome, best: Outcome, order: dict[str, int]) -> bool:
-    """Whether a plan stands before a candidate that is as good as `best` at most, in everything.
+def not_ruled_out(best: Sequence[Outcome], plans: Sequence[Outcome], order: dict[str, int]) -> list[Outcome]:
+    """Return those of candidates at their `best` that no plan stands before, whatever a run of them gives.
 
-    Of equal ones the first in `order` stands, as in `pareto`.
+    A plan does that is as good in everything; of equal ones the first in `order`, as in `pareto`.
     """
-    if not _dominates(plan, best):
-        return False
-    alike = all(_known(mine) == _known(other) for mine, other in zip(plan.goals, best.goals, strict=True))
-    return not alike or order[plan.candidate.key] < order[best.candidate.key]
+    kept = pareto(sorted(plans, key=lambda plan: order[plan.candidate.key]))
+    alike, front, ruled_out = {_goals(plan): order[plan.candidate.key] for plan in kept}, _Front(), set()
+    for one in sorted([*kept, *best], key=_goals):  # stable: plans come before their equals
+        key, goals = one.candidate.key, _goals(one)
+        if order[key] == alike.get(goals):
+            front.add(one)
+        elif alike[goals] < order[key] if goals in alike else front.reaches(one):
+            ruled_out.add(key)
+    return [one for one in best if one.candidate.key not in ruled_out]
+
+
+class _Front:
+    """Of outcomes that came in the order of their hours, the least in USD and kWh: by USD, less kWh each."""
+
+    def __init__(self) -> None:
+        self._usd: list[float] = []
+        self._kwh: list[float] = []
+
+    def reaches(self, outcome: Outcome) -> bool:
+        """Whether one of those before is as good in everything."""
+        _, usd, kwh = _goals(outcome)
+        place = bisect_right(self._usd, usd)
+        return place > 0 and self._kwh[place - 1] <= kwh
+
+    def add(self, outcome: Outcome) -> None:
+        """Let an outcome follow that none of those before reaches."""
+        _, usd, kwh = _goals(outcome)
+        first = last = bisect_left(self._usd, usd)
+        while last < len(self._usd) and self._kwh[last] >= kwh:
+            last += 1
+        self._usd[first:last], self._kwh[first:last] = [usd], [kwh]
 
 
 def best_of_each(outcomes: Sequence[Outcome]) -> list[Outcome]:
@@ -44,6 +73,6 @@ def _known(goal: float | None) -> float:
     return float("inf") if goal is None else goal
 
 
-def _dominates(one: Outcome, other: Outcome) -> bool:
-    """Whether `one` is as good in all and better in some, or the same in everything."""
-    return all(_known(mine) <= _known(theirs) for mine, theirs in zip(one.goals, other.goals, strict=True))
+def _goals(outcome: Outcome) -> tuple[float, float, float]:
+    hours, usd, kwh = outcome.goals
+    return _known(hours), _known(usd), _known(kwh)

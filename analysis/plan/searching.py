@@ -28,6 +28,7 @@ class Trials:
     watch: Callable[[int, int], None]
     tried: dict[str, tuple[Candidate, Record]] = field(default_factory=dict)
     confirmed: dict[str, Outcome] = field(default_factory=dict)
+    _worked_out: dict[tuple[str, bool], Outcome | None] = field(default_factory=dict)
 
     def run(self, candidates: Sequence[Candidate], events: bool, per_task: int = PER_TASK) -> list[Record]:
         """Return the records of `candidates`, side by side: run event by event, or what is expected of them.
@@ -86,13 +87,20 @@ class Trials:
     @property
     def expected(self) -> list[Outcome]:
         """What is expected of the other candidates that may run: an estimate, to be believed of none."""
-        return [found for one in self._open if (found := outcome_of(self.question, *one))]
+        return [found for one in self._open if (found := self._outcome(*one, at_its_best=False))]
 
     @property
     def best(self) -> list[Outcome]:
         """The same candidates at the best that they can be: no run gives less of anything that counts."""
-        pairs = [(candidate, at_best(record)) for candidate, record in self._open]
-        return [found for one in pairs if (found := outcome_of(self.question, *one))]
+        return [found for one in self._open if (found := self._outcome(*one, at_its_best=True))]
+
+    def _outcome(self, candidate: Candidate, record: Record, at_its_best: bool) -> Outcome | None:
+        """Return what is expected of an open candidate, or the best of it: worked out once, as it stays."""
+        which = candidate.key, at_its_best
+        if which not in self._worked_out:
+            told = at_best(record) if at_its_best else record
+            self._worked_out[which] = outcome_of(self.question, candidate, told)
+        return self._worked_out[which]
 
     @property
     def order(self) -> dict[str, int]:

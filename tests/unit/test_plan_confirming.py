@@ -3,10 +3,14 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor, Executor, Future
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
+from time import process_time
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from analysis.cli.commands.plan import _no_plan
 from analysis.plan import Answered, answer, read_question
@@ -16,7 +20,7 @@ from analysis.plan.basis import Basis
 from analysis.plan.candidates import Candidate
 from analysis.plan.confirming import confirm
 from analysis.plan.outcomes import Limit, Outcome
-from analysis.plan.pareto import pareto
+from analysis.plan.pareto import not_ruled_out, pareto
 from analysis.sweep.points import Record
 from simulator.errors import InfeasibleError, InputError
 
@@ -160,6 +164,70 @@ def test_of_candidates_that_are_equal_to_a_plan_the_first_stands() -> None:
     goals = (4.0, 40.0, 1.0)
     tried = Tried({"first": goals, "second": goals}, slower=1.0)
     assert confirm(tried) == 0 and [plan.candidate.key for plan in tried.plans()] == ["first"]
+
+
+def test_thousands_of_candidates_that_all_break_a_limit_take_few_rounds_and_few_runs_more() -> None:
+    """Each is expected to be as good as the others, then slower than allowed; the 2,000 took minutes once."""
+    began = process_time()
+    tried = Tried({f"{n}": (1.0 + n / 2000, 1000.0 - n, 5.0) for n in range(2000)}, slower=3.0, within=2.5)
+    assert confirm(tried) == 0
+    assert len(tried.confirmed) == 2000 and tried.rounds <= 30
+    chain = Tried({f"{n}": (1.0 + n / 2000, 1.0 + n, 5.0) for n in range(2000)}, slower=3.0, within=2.5)
+    assert confirm(chain) == 0
+    assert len(chain.confirmed) == 2000 and chain.rounds <= 60  # each is expected to beat all that follow
+    assert process_time() - began < 10.0
+
+
+def test_a_plan_that_is_found_late_leaves_few_candidates_run_beside_it() -> None:
+    chain = {f"{n}": (1.0 + n / 2000, 1.0 + n, 5.0) for n in range(2000)}
+    tried = Tried({"good": (0.9, 1.0, 5.0), **chain}, slower=1.0)
+    confirm(tried)
+    assert list(tried.confirmed) == ["good"]
+
+
+Known = tuple[float, float | None, float | None]
+
+
+def beats(one: Known, other: Known) -> bool:
+    return all(
+        (inf if mine is None else mine) <= (inf if theirs is None else theirs)
+        for mine, theirs in zip(one, other, strict=True)
+    )
+
+
+@given(st.data())
+def test_plans_are_those_that_no_other_beats_pair_by_pair(data: st.DataObject) -> None:
+    few = st.sampled_from((1.0, 2.0, 3.0))
+    goals = st.lists(st.tuples(few, st.none() | few, st.none() | few), max_size=8)
+    plans, rest = (
+        [
+            replace(outcome(f"{name}{n}", (1.0, 1.0, 1.0), 9.0), hours=h, usd=u, kwh=k)
+            for n, (h, u, k) in drawn
+        ]
+        for name in ("plan ", "open ")
+        for drawn in [list(enumerate(data.draw(goals)))]
+    )
+    front = [
+        one
+        for place, one in enumerate(plans)
+        if not any(
+            beats(other.goals, one.goals) and (not beats(one.goals, other.goals) or at < place)
+            for at, other in enumerate(plans)
+        )
+    ]
+    assert sorted(map(id, pareto(plans))) == sorted(map(id, front))
+    keys = data.draw(st.permutations([one.candidate.key for one in (*plans, *rest)]))
+    order = {key: place for place, key in enumerate(keys)}
+    left = [
+        one
+        for one in rest
+        if not any(
+            beats(plan.goals, one.goals)
+            and (not beats(one.goals, plan.goals) or order[plan.candidate.key] < order[one.candidate.key])
+            for plan in plans
+        )
+    ]
+    assert not_ruled_out(rest, plans, order) == left
 
 
 def asked(folder: Path, text: str, executor: Executor) -> Answered:

@@ -9,6 +9,7 @@ from simulator.errors import InputError
 from simulator.hardware import catalog
 from simulator.scenario import Scenario
 from simulator.scenario.machine_spec import machine_with
+from simulator.scenario.written_out import written_out as entry_written_out
 from simulator.units import parse_quantity
 
 WAYS: Mapping[str, tuple[tuple[str, ...], str]] = {
@@ -16,7 +17,6 @@ WAYS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "torus": (("link_bandwidth",), "of each link of the torus"),
     **dict.fromkeys(("flat", "fat_tree", "rails"), (("nics", "bandwidth"), "of each network card")),
 }
-NOT_IN_FILES = ("note", "kind", "between_latency", "dims", "wrap")
 
 
 @dataclass(frozen=True)
@@ -70,15 +70,8 @@ def written_out(scenario: Scenario) -> dict[str, Any] | None:
     if scenario.spec.cluster.groups:
         return None
     name = given or catalog.entry("machine", _machine(scenario))["fabric"]
-    return _from_catalog(catalog.entry("fabric", str(name)))
+    return entry_written_out("fabric", str(name))
 
 
 def _machine(scenario: Scenario) -> str:
     return machine_with(scenario.spec.cluster.accelerator, "fabric")
-
-
-def _from_catalog(entry: Mapping[str, Any]) -> dict[str, Any]:
-    numbers = {name: entry[name]["value"] for name in entry if name not in NOT_IN_FILES}
-    if entry["kind"] == "torus":
-        return {"kind": "torus", "dims": list(entry["dims"]["value"]), "wrap": entry["wrap"], **numbers}
-    return {"kind": entry["kind"], "latency": entry["between_latency"]["value"], **numbers}

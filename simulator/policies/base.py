@@ -31,7 +31,8 @@ class Policy(Protocol):
 
     A policy that works on some hardware or sharding only says so in `needs`, in words of `REQUIREMENTS`;
     one without the attribute works anywhere. One that throws updates of rows away says `loses_updates`; one
-    without the attribute promises that each update is applied once, sooner or later.
+    without the attribute promises that each update is applied once, sooner or later. One that must say more
+    beside the numbers of a run has `remarks`, sentences that the report notes.
     """
 
     @property

@@ -1,9 +1,10 @@
 """The `cluster.fabric` part of a scenario: levels, a torus, wired networks, or a graph from a file."""
 
 from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
 from pydantic import Field
 
@@ -28,6 +29,12 @@ class Shape:
 
 class FabricPart(Spec):
     """What all kinds of fabric share."""
+
+    @classmethod
+    def written_out(cls, entry: Mapping[str, Any]) -> dict[str, Any]:
+        """Return an entry of the hardware catalog as a scenario writes it: the same numbers, by name."""
+        numbers = {name: one["value"] for name, one in entry.items() if isinstance(one, Mapping)}
+        return {name: entry[name] for name in ("kind", "wrap") if name in entry} | numbers
 
     @property
     def is_perfect(self) -> bool:
@@ -57,6 +64,13 @@ class TwoLevelSpec(FabricPart):
     within_efficiency: Fraction = 1.0
     between_efficiency: Fraction = 1.0
     decay_workers: PositiveFloat | None = None
+
+    @classmethod
+    def written_out(cls, entry: Mapping[str, Any]) -> dict[str, Any]:
+        """Return an entry of the catalog as a scenario writes it: `latency` there holds between domains."""
+        found = super().written_out(entry)
+        latency = found.pop("between_latency", "0 s")
+        return {"within_latency": "0 s", **found, "latency": latency}
 
     def build(self, shape: Shape) -> Fabric:
         """Return the fabric."""
@@ -178,3 +192,9 @@ class CustomSpec(FabricPart):
 FabricSpec = Annotated[
     TwoLevelSpec | TorusSpec | FlatSpec | FatTreeSpec | RailsSpec | CustomSpec, Field(discriminator="kind")
 ]
+
+
+def fabric_part(kind: str) -> type[FabricPart]:
+    """Return the class of a kind of fabric."""
+    every: tuple[type[FabricPart], ...] = get_args(get_args(FabricSpec)[0])
+    return next(one for one in every if kind in get_args(one.model_fields["kind"].annotation))

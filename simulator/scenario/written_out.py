@@ -5,6 +5,7 @@ from typing import Any
 
 from simulator.hardware import catalog
 from simulator.scenario import software_catalog
+from simulator.scenario.fabric_spec import fabric_part
 
 Entry = Mapping[str, Any]
 
@@ -32,13 +33,7 @@ def _host(name: str) -> dict[str, Any]:
 
 def _fabric(name: str) -> dict[str, Any]:
     raw = catalog.entry("fabric", name)
-    found = {"kind": raw["kind"], **_numbers(raw)}
-    if "wrap" in raw:
-        found["wrap"] = raw["wrap"]
-    if raw["kind"] == "two_level":  # what a scenario calls `latency` holds between domains
-        found["latency"] = found.pop("between_latency", "0 s")
-        found.setdefault("within_latency", "0 s")
-    return found
+    return fabric_part(raw["kind"]).written_out(raw)
 
 
 def _machine(name: str) -> dict[str, Any]:

@@ -26,10 +26,19 @@ LINK = "link "  # before the name of a class of links, so that none is taken for
 
 @dataclass(frozen=True)
 class Used:
-    """Shares of a window in which each resource was in use: `even`, and what is certain, `least`."""
+    """Shares of a window in which each resource was in use: `even`, and what is certain, `least`.
+
+    Where the window `repeats`, so that what is under way at its ends is the same, `even` is certain, too.
+    """
 
     even: Mapping[str, float]
     least: Mapping[str, float]
+    repeats: bool
+
+    @property
+    def certain(self) -> Mapping[str, float]:
+        """What is in use for certain: no more than there is, whatever shares it."""
+        return self.even if self.repeats else self.least
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +56,16 @@ class Usage:
         for place, own in enumerate(each[column]):
             parts = [(each[other][place], count) for other, count in ranks.items()]
             found.append({name: self._of_whole(parts, name, used) for name, used in _all(parts, own).items()})
-        return Used(*found)
+        return Used(*found, repeats=all(self._repeats(other, window) for other in ranks))
+
+    def _repeats(self, column: int, window: tuple[int, int]) -> bool:
+        """Whether what is under way at the beginning of a window is as far as what is at its end."""
+        began, end = self.timeline.began_ns[:, :, column], self.timeline.end_ns[:, :, column]
+        cut = []
+        for edge in window:
+            which = np.nonzero((began < edge) & (end > edge))
+            cut.append(np.stack([which[0], began[which] - edge, end[which] - edge]))
+        return np.array_equal(*cut)
 
     def _of_whole(self, parts: Sequence[tuple[Shares, int]], name: str, own: float) -> float:
         """Return the use of a rank's own resource, or by all ranks of what their host has.

@@ -22,8 +22,10 @@ BEHIND = {
 def busy_shares(run: Run) -> dict[str, float]:
     """Return the share of the counted steps in which resources of the slowest rank work, by their word.
 
-    At most 1. Of what ranks of a host share, it is the share of the whole host, by all of them. Where
-    nothing is shared, stages may ask for more than there is: `overbooked` then says of what.
+    At most 1. Of what ranks of a host share, it is the share of the whole host, by all of them. What is cut
+    off is rounding, or where steps do not repeat a guess at what stages under way at the first and last
+    moment had done: what is certain, `Run.used` has found to be at most 1. Where nothing is shared, stages
+    may ask for more than there is: `overbooked` then says of what.
     """
     return {word: min(1.0, share) for word, share in _asked(run).items()}
 

@@ -60,7 +60,7 @@ class Run:
         begin, end = int(updates[self.first - 1]), int(updates[self.last - 1])
         used = Usage(self.timeline, contention).between(self.column, begin, end)
         rounding = self.timeline.end_ns[:, :, 0].size / (end - begin)  # each end is up to 1 ns late
-        over = {name: share for name, share in used.least.items() if share > 1 + 1e-9 + rounding}
+        over = {name: share for name, share in used.certain.items() if share > 1 + 1e-9 + rounding}
         if self.shares and over:
             raise AssertionError(f"more is used than there is: {over}")
         return used
@@ -153,7 +153,8 @@ class Run:
         """What the mean step cannot be below: the critical cycle over the shortest durations, ns.
 
         Where durations vary, and while a pipeline still settles, that is a bound for the long run only; there
-        it is the longest path through the counted batches. Raises AssertionError when the step is shorter.
+        it is the longest path through the counted batches. Raises AssertionError when the step is shorter by
+        more than rounding, which alone is cut off.
         """
         spent = int(self.step_ns.sum())
         cycle = self.bottleneck.period_ns

@@ -1,5 +1,6 @@
 """The lower bound of a step is one: unlike ranks and hosts, random spread, buckets, servers, both engines."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -103,6 +104,17 @@ def check(base: Scenario, case: tuple[dict[str, Any], list[str]]) -> None:
             ours = shortest(run.timeline.graph, run.durations, scenario.costs)
             every = ours.ns[:, :, ours.column_of]
             assert (ran[:, :, run.timeline.column_of] >= every).all(), case
+
+
+@pytest.mark.parametrize("engine", ["events", "vector"])
+def test_a_step_that_is_shorter_than_its_bound_by_more_than_rounding_ends_the_run(
+    base: Scenario, engine: str
+) -> None:
+    run = run_scenario(base, engine)
+    assert run.lower_bound_ns <= run.breakdown.step_ns
+    quicker = replace(run, timeline=replace(run.timeline, end_ns=run.timeline.end_ns // 16))
+    with pytest.raises(AssertionError, match="shorter than the shortest durations allow"):
+        quicker.lower_bound_ns  # noqa: B018
 
 
 @settings(max_examples=25, suppress_health_check=QUIET)

@@ -1,5 +1,6 @@
 """No resource is busy for longer than a step lasts, where stages that overlap share it."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -117,6 +118,25 @@ def test_of_a_host_that_one_rank_has_to_itself_it_uses_at_most_all(tmp_path: Pat
     even_part_ms = float(np.max(run.scenario.costs.seconds(owner))) * 1e3
     assert even_part_ms > run.report.step_ms["mean"]  # it could not do that with an eighth of the host
     assert 0.4 < run.report.busy_share["host"] <= 1
+
+
+def test_a_run_that_uses_more_than_there_is_ends_with_that_and_hides_nothing_by_cutting_it_off() -> None:
+    """Stages that overlap as if alone ask for more host memory than there is; the run is said to share it."""
+    alike = ["policy={kind: stale_prefetch}", "sharding.tier=dram"]
+    alone = run_scenario(load(CACHED, [*alike, "run.contention=false"]))
+    assert alone.used.repeats and max(alone.used.certain.values()) > 1 + ROUNDING
+    claimed = replace(alone, scenario=load(CACHED, alike))
+    assert claimed.shares
+    with pytest.raises(AssertionError, match="more is used than there is"):
+        claimed.report  # noqa: B018
+
+
+def test_what_is_under_way_at_both_ends_of_a_window_counts_for_sure_only_where_it_is_as_far() -> None:
+    steady = run_scenario(load(CACHED, ["policy={kind: stale_prefetch}"])).used
+    varied = run_scenario(load(CACHED, ["policy={kind: stale_prefetch}", "run.jitter.lookup=30%"])).used
+    assert steady.repeats and steady.certain is steady.even
+    assert not varied.repeats and varied.certain is varied.least
+    assert all(share <= varied.even[name] for name, share in varied.least.items())
 
 
 @pytest.mark.parametrize("policy", ["dual_buffer", "{kind: nestpipe, micro_batches: 4}", "stale_prefetch"])

@@ -56,7 +56,8 @@ class Usage:
         for place, own in enumerate(each[column]):
             parts = [(each[other][place], count) for other, count in ranks.items()]
             found.append({name: self._of_whole(parts, name, used) for name, used in _all(parts, own).items()})
-        return Used(*found, repeats=all(self._repeats(other, window) for other in ranks))
+        even, least = found
+        return Used(even, least, all(self._repeats(other, window) for other in ranks))
 
     def _repeats(self, column: int, window: tuple[int, int]) -> bool:
         """Whether what is under way at the beginning of a window is as far as what is at its end."""
@@ -65,7 +66,7 @@ class Usage:
         for edge in window:
             which = np.nonzero((began < edge) & (end > edge))
             cut.append(np.stack([which[0], began[which] - edge, end[which] - edge]))
-        return np.array_equal(*cut)
+        return np.array_equal(cut[0], cut[1])
 
     def _of_whole(self, parts: Sequence[tuple[Shares, int]], name: str, own: float) -> float:
         """Return the use of a rank's own resource, or by all ranks of what their host has.

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import pytest
+from equal import gb, told, us, wired
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +14,6 @@ from simulator.hardware import catalog
 from simulator.hardware.fabric import WayOut
 from simulator.quantities import AllToAllWork
 from simulator.scenario.document import Document
-from simulator.scenario.reporting import make_report
 from simulator.scenario.scenario import Scenario
 from simulator.scenario.simulate import run_scenario
 
@@ -31,31 +31,6 @@ SHARDINGS: tuple[dict[str, Any], ...] = (
     {"kind": "row_wise", "tier": "dram", "replicas": {"count": 2}},
     {"kind": "table_wise", "tier": "hbm"},
 )
-
-
-def gb(rate: float) -> str:
-    return f"{rate!r} GB/s"
-
-
-def us(time: float) -> str:
-    return f"{time!r} us"
-
-
-def wired(kind: str, two_level: dict[str, Any], hosts: int) -> dict[str, Any]:
-    """Return a fabric of `kind` with the wires of `two_level`: a card each, and no link above fills."""
-    within, between, latency = (two_level[field] for field in ("within", "between", "latency"))
-    common = {
-        "kind": kind,
-        "inside": {"kind": "switch", "bandwidth": gb(within)},
-        "nics": {"per_host": 4, "bandwidth": gb(between)},
-        "start_up": us(latency),
-    }
-    leaves = {
-        "flat": {},
-        "rails": {"unit_hosts": hosts // 2, "spines": {"switches": 2, "bandwidth": gb(hosts * between)}},
-        "fat_tree": {"leaf_hosts": 1, "spines": {"switches": 2, "bandwidth": gb(4 * between)}},
-    }
-    return {**common, **leaves[kind]}
 
 
 def scenario(fabric: dict[str, Any], hosts: int, **more: Any) -> Scenario:
@@ -91,11 +66,6 @@ def scenario(fabric: dict[str, Any], hosts: int, **more: Any) -> Scenario:
     return Scenario.of(Document(json.loads(json.dumps(data)), {}, "test"))
 
 
-def told(one: Scenario, engine: str) -> list[float]:
-    report = make_report(run_scenario(one, engine))
-    return [report.step_ms["mean"], report.lower_bound_ms, *report.busy_share.values()]
-
-
 @st.composite
 def _questions(draw: st.DrawFn) -> dict[str, Any]:
     within = draw(st.floats(20.0, 600.0))
@@ -122,7 +92,7 @@ def compared(question: dict[str, Any]) -> None:
     set_cards = [f"cluster.cards_on_host_link={str(question['cards']).lower()}"]
     wanted = told(scenario(plain, hosts, **parts).with_overrides(set_cards), question["engine"])
     for kind in ("flat", "rails", "fat_tree"):
-        other = scenario(wired(kind, levels, hosts), hosts, **parts).with_overrides(set_cards)
+        other = scenario(wired(kind, levels, 4, hosts), hosts, **parts).with_overrides(set_cards)
         assert told(other, question["engine"]) == pytest.approx(wanted, rel=1e-9, abs=1e-12), kind
 
 
@@ -137,7 +107,7 @@ def test_parameter_servers_are_refused_by_name_where_no_card_leads_out() -> None
     one = scenario(torus, 2, policy=POLICIES[0], sharding=SHARDINGS[2])
     with pytest.raises(InputError, match=r"leads out of a torus fabric.*take two_level"):
         run_scenario(one)
-    alone = {**wired("flat", {"within": 100.0, "between": 10.0, "latency": 5.0}, 1), "nics": None}
+    alone = {**wired("flat", {"within": 100.0, "between": 10.0, "latency": 5.0}, 4, 1), "nics": None}
     with pytest.raises(InputError, match=r"no network card leads out of a wired fabric"):
         run_scenario(scenario(alone, 1, policy=POLICIES[0], sharding=SHARDINGS[2]))
 
@@ -145,7 +115,7 @@ def test_parameter_servers_are_refused_by_name_where_no_card_leads_out() -> None
 def test_over_pcie_collectives_within_a_host_pass_the_links_that_copies_use() -> None:
     lane = {"bandwidth": "25 GB/s"}
     pcie = {"kind": "pcie", "lane": lane, "per_switch": 4, "trunk": {"bandwidth": "100 GB/s"}}
-    fabric = wired("flat", {"within": 25.0, "between": 10.0, "latency": 5.0}, 1)
+    fabric = wired("flat", {"within": 25.0, "between": 10.0, "latency": 5.0}, 4, 1)
     rows = {"policy": POLICIES[1], "sharding": SHARDINGS[1]}
     works = {}
     for name, inside in (("switch", fabric["inside"]), ("pcie", pcie)):
@@ -158,10 +128,11 @@ def test_over_pcie_collectives_within_a_host_pass_the_links_that_copies_use() ->
 
 def test_a_rank_reaches_servers_at_its_part_of_the_slowest_link_on_the_way_out() -> None:
     levels = {"within": 100.0, "between": 10.0, "latency": 5.0}
-    fabric = scenario(wired("flat", levels, 2), 2, policy=POLICIES[0], sharding=SHARDINGS[0]).cluster.fabric
+    rows = {"policy": POLICIES[0], "sharding": SHARDINGS[0]}
+    fabric = scenario(wired("flat", levels, 4, 2), 2, **rows).cluster.fabric
     assert fabric.way_out(4) == WayOut(10e9, ("nic out", "nic in"))
     trunk = {"bandwidth": "12 GB/s"}
     slow = {"kind": "pcie", "lane": {"bandwidth": "25 GB/s"}, "per_switch": 2, "trunk": trunk}
-    below = {**wired("flat", levels, 2), "inside": slow}
+    below = {**wired("flat", levels, 4, 2), "inside": slow}
     found = scenario(below, 2, policy=POLICIES[0], sharding=SHARDINGS[0]).cluster.fabric.way_out(4)
     assert found.rate == pytest.approx(6e9)  # two accelerators share a trunk of 12

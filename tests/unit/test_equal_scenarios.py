@@ -6,14 +6,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from equal import spelled_out
 
-from simulator.hardware import catalog
-from simulator.scenario.machine_spec import machine_with
 from simulator.scenario.reporting import make_report
 from simulator.scenario.scenario import Scenario, load
 from simulator.scenario.shipped_files import shipped_folder
 from simulator.scenario.simulate import run_scenario
-from simulator.scenario.written_out import written_out
 
 SHORT = ["run.batches=14", "run.warm_up=6"]
 OWN_LENGTH = {"bagpipe/criteo_kaggle.yaml"}  # its lookahead needs more batches
@@ -57,25 +55,6 @@ def _pattern(pattern: str, known: dict[str, str]) -> str:
 def permuted(data: Data) -> Data:
     data["workload"]["tables"].reverse()
     return data
-
-
-def spelled_out(data: Data) -> Data:
-    if isinstance(data["software"], str):
-        data["software"] = written_out("software", data["software"])
-    cluster = data["cluster"]
-    if cluster["groups"] and cluster["fabric"] is None:  # the slowest fabric of the groups' machines
-        return data
-    cluster["fabric"] = cluster["fabric"] or machine_part(cluster["accelerator"], "fabric")
-    for one in (cluster, *cluster["groups"]):
-        one["host"] = one["host"] or machine_part(one["accelerator"], "host")
-        for part in ("accelerator", "host", "fabric"):
-            if isinstance(one.get(part), str):
-                one[part] = written_out(part, one[part])
-    return data
-
-
-def machine_part(accelerator: str, part: str) -> str:
-    return str(catalog.entry("machine", machine_with(accelerator, part))[part])
 
 
 def as_read(data: Data) -> Data:
